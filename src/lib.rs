@@ -1,0 +1,8 @@
+//! Paceline makes outbound calls within the quotas their upstreams declare.
+
+pub mod clock;
+pub mod job;
+pub mod quota;
+pub mod reading;
+pub mod retry;
+pub mod template;

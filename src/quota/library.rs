@@ -1,0 +1,1 @@
+//! Where quota files are found.

@@ -1,0 +1,319 @@
+//! PURE: may it go?
+//!
+//! | file | noun |
+//! | --- | --- |
+//! | [`declare`] | a quota file: TOML text to [`Upstream`], or errors with line and fix |
+//! | [`library`] | where quota files are found: folders, the user's, presets |
+//! | [`calendar`] | the window an instant falls into, and its reset |
+//! | [`rate`] | GCRA over a stored theoretical arrival time |
+//! | [`budget`] | units per calendar window |
+//! | [`rolling`] | units per sliding span |
+//! | [`concurrency`] | calls in flight |
+//! | [`decide`] | several limits asked as one |
+//!
+//! This file holds what a quota file says once it is read and found valid.
+
+pub mod budget;
+pub mod calendar;
+pub mod concurrency;
+pub mod decide;
+pub mod declare;
+pub mod library;
+pub mod rate;
+pub mod rolling;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::job::Columns;
+use crate::reading::rules::Rule;
+use calendar::Calendar;
+
+/// A service that is called, and its quota. A value that exists is valid.
+#[derive(Clone, Debug)]
+pub struct Upstream {
+    /// The name it is called by; the quota file's name without `.toml`.
+    pub name: String,
+    /// For people; the name where the file gives none.
+    pub title: String,
+    /// Where the figures come from.
+    pub docs: Option<String>,
+    /// The day on which they were last checked, `YYYY-MM-DD`.
+    pub checked: Option<String>,
+    /// Which calls are this upstream's when a job names none.
+    pub matches: Match,
+    /// What jobs carry beyond their row, by column name.
+    pub columns: BTreeMap<String, ColumnRule>,
+    /// Credentials by name.
+    pub credentials: BTreeMap<String, Credential>,
+    /// Defaults for jobs.
+    pub request: RequestRule,
+    /// The limits, in the file's order; all must grant.
+    pub limits: Vec<Limit>,
+    /// Reading rules, in the order in which they are tried.
+    pub readings: Vec<Rule>,
+    /// How failures and refusals are waited for.
+    pub retry: RetryPolicy,
+    /// Column name to JSON pointer: taken from an answer when its call settles.
+    pub results: BTreeMap<String, String>,
+    /// What is kept, and for how long.
+    pub keep: Keep,
+    /// What goes on when the store cannot answer.
+    pub when_store_fails: StoreFailure,
+}
+
+impl Upstream {
+    /// The columns that name a partition: those of all keys, and `credential` where any is declared.
+    pub fn partition_columns(&self) -> BTreeSet<&str> {
+        let keys = self.limits.iter().flat_map(|limit| limit.key.iter().map(String::as_str));
+        let credential = (!self.credentials.is_empty()).then_some("credential");
+        keys.chain(credential).collect()
+    }
+
+    /// The limit of that name.
+    pub fn limit(&self, name: &str) -> Option<&Limit> {
+        self.limits.iter().find(|limit| limit.name == name)
+    }
+}
+
+/// `[match]`: glob patterns; an empty list of paths matches every path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Match {
+    /// Host names, without ports.
+    pub hosts: Vec<String>,
+    /// Paths, `*` standing for any characters.
+    pub paths: Vec<String>,
+}
+
+/// `[columns.NAME]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ColumnRule {
+    /// Where the value is taken from.
+    pub from: Option<Derivation>,
+    /// The value where nothing else gives one.
+    pub default: Option<String>,
+    /// The values that are allowed; empty allows all.
+    pub one_of: Vec<String>,
+    /// Shown where the column is missing.
+    pub help: Option<String>,
+}
+
+/// A part of the column `url`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Derivation {
+    /// `url.host`: without the port.
+    Host,
+    /// `url.origin`: scheme, host, and port where it is not the scheme's own.
+    Origin,
+    /// `url.path`.
+    Path,
+    /// `url.query.NAME`: the first value of that name, decoded.
+    Query(String),
+}
+
+/// `[credential.NAME]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Credential {
+    /// Columns that a job must have for this credential to be its own; empty fits all.
+    pub when: Columns,
+    /// Columns that jobs of this credential get.
+    pub set: Columns,
+    /// Secrets by name: templates such as `${env:KEY}`, for `${secret:NAME}`.
+    pub secret: BTreeMap<String, String>,
+}
+
+/// `[request]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestRule {
+    /// Method of jobs that name none.
+    pub method: String,
+    /// URL template of jobs that name none.
+    pub url: Option<String>,
+    /// Where a gateway sends to.
+    pub base_url: Option<String>,
+    /// Header templates, sent with every call.
+    pub headers: BTreeMap<String, String>,
+    /// Body template.
+    pub body: Option<String>,
+    /// Longest time from connecting to the last byte.
+    pub timeout: Duration,
+    /// Whether sending twice does no harm; `None`: by method.
+    pub repeatable: Option<bool>,
+    /// Header that carries one value for all attempts of a job.
+    pub idempotency_header: Option<String>,
+}
+
+impl RequestRule {
+    /// Whether a call by `method` may be sent twice: as declared, else by the method's idempotence
+    /// (RFC 9110 section 9.2.2), and always with an idempotency header.
+    pub fn is_repeatable(&self, method: &str) -> bool {
+        let idempotent = matches!(method, "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE");
+        self.repeatable.unwrap_or(idempotent || self.idempotency_header.is_some())
+    }
+}
+
+/// How sure a figure or a rule is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sureness {
+    /// The upstream's own documentation says so.
+    #[default]
+    Documented,
+    /// Users saw it.
+    Observed,
+    /// Somebody's guess.
+    Guess,
+}
+
+/// `[[limit]]`: one rule of the quota.
+#[derive(Clone, Debug)]
+pub struct Limit {
+    /// Unique in its upstream.
+    pub name: String,
+    /// The columns it counts by; empty: one instance for the upstream.
+    pub key: Vec<String>,
+    /// What one job takes.
+    pub cost: Cost,
+    /// How sure the figures are.
+    pub sure: Sureness,
+    /// The rule.
+    pub rule: LimitRule,
+    /// Other rules for some instances: the first whose columns all agree is used.
+    pub exceptions: Vec<Exception>,
+}
+
+impl Limit {
+    /// The rule for the instance that `columns` name.
+    pub fn rule_for(&self, columns: &Columns) -> &LimitRule {
+        let fits = |exception: &&Exception| {
+            exception.when.iter().all(|(name, value)| columns.get(name) == Some(value))
+        };
+        self.exceptions.iter().find(fits).map_or(&self.rule, |exception| &exception.rule)
+    }
+}
+
+/// `[[limit.for]]`: the limit's rule with other figures, for the instances whose columns agree.
+#[derive(Clone, Debug)]
+pub struct Exception {
+    /// Columns and the values they must have; each is part of the limit's key.
+    pub when: Columns,
+    /// The whole rule for them.
+    pub rule: LimitRule,
+}
+
+/// What a limit counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Cost {
+    /// One unit a call.
+    #[default]
+    Calls,
+    /// One unit a job.
+    Items,
+    /// The whole number in that column of the job.
+    Column(String),
+}
+
+/// The four kinds of limit.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LimitRule {
+    /// Units per time, paced.
+    Rate(rate::Rate),
+    /// Units per calendar window.
+    Budget(budget::Budget),
+    /// Units per sliding span.
+    Rolling(rolling::Rolling),
+    /// Calls in flight.
+    Concurrency(concurrency::Concurrency),
+}
+
+impl LimitRule {
+    /// `rate`, `budget`, `rolling` or `concurrency`.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            LimitRule::Rate(_) => "rate",
+            LimitRule::Budget(_) => "budget",
+            LimitRule::Rolling(_) => "rolling",
+            LimitRule::Concurrency(_) => "concurrency",
+        }
+    }
+
+    /// The calendar of a budget whose zone is known.
+    pub const fn calendar(&self) -> Option<&Calendar> {
+        match self {
+            LimitRule::Budget(budget) => Some(&budget.calendar),
+            _ => None,
+        }
+    }
+}
+
+/// `[retry]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RetryPolicy {
+    /// First delay.
+    pub initial: Duration,
+    /// Each further delay is this many times the one before; at least 1.
+    pub multiplier: f64,
+    /// No delay of our own is longer.
+    pub max_interval: Duration,
+    /// Failures after which a job is `failed`; being told to wait is not one.
+    pub max_attempts: u32,
+    /// A hint further away is a hold.
+    pub max_hint: Duration,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        RetryPolicy {
+            initial: Duration::from_secs(1),
+            multiplier: 2.0,
+            max_interval: Duration::from_secs(600),
+            max_attempts: 10,
+            max_hint: Duration::from_secs(31 * 86_400),
+        }
+    }
+}
+
+/// `[keep]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keep {
+    /// Whose bodies are kept.
+    pub body: KeepBody,
+    /// Bytes of a body that are kept.
+    pub max_bytes: usize,
+    /// Age at which `done` and `cancelled` jobs are pruned.
+    pub done: Duration,
+    /// Age at which all other ended jobs are pruned.
+    pub failed: Duration,
+}
+
+impl Default for Keep {
+    fn default() -> Self {
+        Keep {
+            body: KeepBody::Refusals,
+            max_bytes: 64 * 1024,
+            done: Duration::from_secs(30 * 86_400),
+            failed: Duration::from_secs(90 * 86_400),
+        }
+    }
+}
+
+/// Whose bodies are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeepBody {
+    /// Of answers that were not `ok`.
+    Refusals,
+    /// Of all answers.
+    All,
+    /// Of none.
+    None,
+}
+
+/// `[when_store_fails]`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StoreFailure {
+    /// Nothing new is sent.
+    #[default]
+    Closed,
+    /// What is already claimed goes on.
+    Static,
+}
