@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{LimitRule, budget, rate, rolling};
+use super::{LimitRule, budget, rolling};
 use crate::clock::{Now, Timestamp};
 
 /// No slot lies further ahead than this.
@@ -14,6 +14,10 @@ pub const HORIZON: Duration = Duration::from_millis(250);
 /// How far ahead a slot may lie where waiting for it would waste what others could use: with a
 /// concurrency limit, or on a limit narrower than another one.
 pub const NEAR: Duration = Duration::from_millis(10);
+
+/// Times round all limits before the search for an instant that suits them all gives up. Each limit
+/// only ever asks for later; two calendars may push each other a few windows on.
+const ROUNDS: usize = 16;
 
 /// What is stored about one limit instance, as far as its rule needs it.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,12 +99,92 @@ pub enum Decision {
 
 /// May a call that takes these units go, at the earliest at `earliest` (store time)?
 ///
-/// The slot of an [`Decision::Admit`] is the first instant at or after `earliest` at which all limits
-/// grant at once; where it lies beyond the binding limit's lookahead from `now`, the answer is
-/// [`Decision::Wait`].
+/// The slot of an [`Decision::Admit`] is the first instant at or after `earliest`, and not before
+/// now, at which all limits grant at once; where it lies beyond the binding limit's lookahead from
+/// `now`, the answer is [`Decision::Wait`]. With a concurrency limit no lookahead is longer than
+/// [`NEAR`]. Where no limit binds, `earliest` itself is the slot, however far off.
 pub fn decide(asks: &[Ask<'_>], now: Now, earliest: Timestamp) -> Decision {
-    let _ = (asks, now, earliest);
-    todo!()
+    let found = match search(asks, now, earliest.max(now.store)) {
+        Ok(found) => found,
+        Err(never) => return Decision::Never { limit: never.limit.unwrap_or_default().to_owned() },
+    };
+    if let Some((ask, blocked)) = found.binder
+        && (!found.settled || found.at > now.store + lookahead(ask, asks))
+    {
+        return Decision::Wait { until: found.at, limit: ask.limit.map(str::to_owned), blocked };
+    }
+    match asks.iter().find(|ask| ask.is_busy()) {
+        Some(ask) => Decision::Busy { limit: ask.limit.map(str::to_owned) },
+        None => Decision::Admit { slot: found.at },
+    }
+}
+
+/// Where a search ended.
+struct Found<'a> {
+    at: Timestamp,
+    /// Who raised `at` last, and whether by a block; `None` where nobody did.
+    binder: Option<(&'a Ask<'a>, bool)>,
+    /// Whether all grant at `at`; else it is only a lower bound.
+    settled: bool,
+}
+
+/// Goes round the limits, each raising the instant to its own next one, until all agree in a row.
+/// `Err` is the limit that can never grant.
+fn search<'a>(asks: &'a [Ask<'a>], now: Now, at: Timestamp) -> Result<Found<'a>, &'a Ask<'a>> {
+    let mut found = Found { at, binder: None, settled: asks.is_empty() };
+    let mut agreed = 0;
+    for ask in asks.iter().cycle().take(asks.len() * ROUNDS) {
+        let opens_at = ask.gate.blocked_until.map_or(found.at, |until| until.max(found.at));
+        let grants_at = ask.earliest(now, opens_at).ok_or(ask)?;
+        agreed += 1;
+        if grants_at > found.at {
+            found.binder = Some((ask, grants_at == opens_at));
+            found.at = grants_at;
+            // Its own next instant is one at which it grants, so only the others are asked again.
+            agreed = 1;
+        }
+        if agreed >= asks.len() {
+            found.settled = true;
+            break;
+        }
+    }
+    Ok(found)
+}
+
+fn lookahead(binder: &Ask<'_>, asks: &[Ask<'_>]) -> Duration {
+    let near = asks.iter().any(|ask| matches!(ask.rule, Some((LimitRule::Concurrency(_), _))));
+    if near { binder.lookahead.min(NEAR) } else { binder.lookahead }
+}
+
+impl Ask<'_> {
+    /// The first instant at or after `at` at which the rule grants; `None` where it never does. A
+    /// usage of another kind than the rule is what was counted before the rule was changed: none.
+    fn earliest(&self, now: Now, at: Timestamp) -> Option<Timestamp> {
+        match self.rule {
+            Some((LimitRule::Rate(rate), Usage::Rate(tat))) => {
+                rate.plan().earliest(*tat, at, self.cost)
+            }
+            Some((LimitRule::Budget(budget), Usage::Budget(windows))) => {
+                budget.earliest(windows, now, at, self.cost)
+            }
+            Some((LimitRule::Rolling(rolling), Usage::Rolling(entries))) => {
+                rolling.earliest(entries, at, self.cost)
+            }
+            None | Some((LimitRule::Concurrency(_), _)) => Some(at),
+            Some((rule, _)) => {
+                Ask { rule: Some((rule, &Usage::none(rule))), ..*self }.earliest(now, at)
+            }
+        }
+    }
+
+    /// Whether something in flight must end first.
+    fn is_busy(&self) -> bool {
+        let full = match self.rule {
+            Some((LimitRule::Concurrency(limit), Usage::Concurrency(out))) => limit.free(*out) == 0,
+            _ => false,
+        };
+        full || self.gate.probing
+    }
 }
 
 /// What a call took from one limit instance: enough to give it back.
@@ -134,19 +218,72 @@ pub enum Taken {
 
 /// Takes `cost` units for a call at `slot`. To be called only for a slot that [`decide`] admitted.
 pub fn charge(rule: &LimitRule, usage: &mut Usage, cost: u64, slot: Timestamp, now: Now) -> Taken {
-    let _ = (rule, usage, cost, slot, now);
-    todo!()
+    match (rule, &mut *usage) {
+        (LimitRule::Rate(rate), Usage::Rate(tat)) => {
+            let before = tat.map(Timestamp::as_nanos);
+            let after = rate.plan().charge(*tat, slot, cost);
+            *tat = Some(after);
+            Taken::Rate { before, after: after.as_nanos() }
+        }
+        (LimitRule::Budget(budget), Usage::Budget(windows)) => {
+            let starts = budget.charge(windows, now, slot, cost);
+            let windows = starts.into_iter().map(Timestamp::as_nanos).collect();
+            Taken::Budget { windows, units: cost }
+        }
+        (LimitRule::Rolling(rolling), Usage::Rolling(entries)) => {
+            rolling.charge(entries, now.store, slot, cost);
+            Taken::Rolling { at: slot.as_nanos(), units: cost }
+        }
+        (LimitRule::Concurrency(_), Usage::Concurrency(in_flight)) => {
+            *in_flight = in_flight.saturating_add(1);
+            Taken::Concurrency
+        }
+        _ => {
+            *usage = Usage::none(rule);
+            charge(rule, usage, cost, slot, now)
+        }
+    }
 }
 
 /// Gives back what a call took that was never sent, or (for budgets that count only accepted calls)
 /// was refused. A rate's slot goes back only while nothing was taken after it.
 pub fn give_back(usage: &mut Usage, taken: &Taken) {
-    let _ = (usage, taken);
-    todo!()
+    match (usage, taken) {
+        (Usage::Rate(tat), Taken::Rate { before, after }) => {
+            if tat.map(Timestamp::as_nanos) == Some(*after) {
+                *tat = before.map(Timestamp::from_nanos);
+            }
+        }
+        (Usage::Budget(counted), Taken::Budget { windows, units }) => {
+            for start in windows {
+                counted.give_back(Timestamp::from_nanos(*start), *units);
+            }
+        }
+        (Usage::Rolling(entries), Taken::Rolling { at, units }) => {
+            entries.give_back(Timestamp::from_nanos(*at), *units);
+        }
+        (Usage::Concurrency(in_flight), Taken::Concurrency) => {
+            *in_flight = in_flight.saturating_sub(1);
+        }
+        // The rule was changed to another kind meanwhile: nothing of that call is counted here.
+        _ => {}
+    }
 }
 
-/// How many jobs of cost 1 an instance could grant by `now` plus `lookahead`; at most `most`.
+/// How many jobs of cost 1 an instance could grant by `now` plus `lookahead`; at most `most`. For a
+/// budget only the window of the first of them is looked at, and with `spread` only that one.
 pub fn grantable(rule: &LimitRule, usage: &Usage, now: Now, lookahead: Duration, most: u64) -> u64 {
-    let _ = (rule, usage, now, lookahead, most, rate::Counted::Rolling);
-    todo!()
+    let end = now.store + lookahead;
+    let count = match (rule, usage) {
+        (LimitRule::Rate(rate), Usage::Rate(tat)) => rate.plan().grantable(*tat, now.store, end),
+        (LimitRule::Budget(budget), Usage::Budget(windows)) => {
+            let first_at = budget.earliest(windows, now, now.store, 1).filter(|at| *at <= end);
+            let left = first_at.map_or(0, |at| budget.left(windows, now, at));
+            if budget.spread { left.min(1) } else { left }
+        }
+        (LimitRule::Rolling(rolling), Usage::Rolling(entries)) => rolling.left(entries, end),
+        (LimitRule::Concurrency(limit), Usage::Concurrency(in_flight)) => limit.free(*in_flight),
+        _ => return grantable(rule, &Usage::none(rule), now, lookahead, most),
+    };
+    count.min(most)
 }
