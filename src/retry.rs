@@ -84,3 +84,63 @@ fn step(policy: &RetryPolicy, n: u32) -> Duration {
 fn unit(random: f64) -> f64 {
     if random.is_nan() { 0.0 } else { random.clamp(0.0, 1.0) }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn delays_double_up_to_the_longest() {
+        let policy =
+            RetryPolicy { max_interval: Duration::from_secs(20), ..RetryPolicy::default() };
+        let secs: Vec<u64> = (0..8).map(|n| backoff(&policy, n, 0.0).as_secs()).collect();
+        assert_eq!(secs, [1, 1, 2, 4, 8, 16, 20, 20]);
+        assert_eq!(backoff(&policy, u32::MAX, 1.0), Duration::from_secs(30));
+    }
+
+    #[test]
+    fn odd_policies_still_give_a_delay() {
+        let odd = |multiplier, max_interval| {
+            let policy = RetryPolicy { multiplier, max_interval, ..RetryPolicy::default() };
+            backoff(&policy, 9, f64::NAN)
+        };
+        assert_eq!(odd(1.0, Duration::from_secs(9)), Duration::from_secs(1));
+        assert_eq!(odd(f64::NAN, Duration::from_secs(9)), Duration::from_secs(1));
+        assert_eq!(odd(f64::INFINITY, Duration::MAX), Duration::MAX);
+        assert_eq!(odd(2.0, Duration::ZERO), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_hint_gets_a_tenth_of_the_wait_within_bounds() {
+        let now = Timestamp::from_secs(1_000);
+        let latest =
+            |secs: i64| after_hint(now, Timestamp::from_secs(1_000 + secs), 1.0).since(now);
+        assert_eq!(latest(0), Duration::from_millis(100));
+        assert_eq!(latest(60), Duration::from_secs(66));
+        assert_eq!(latest(86_400), Duration::from_secs(86_430));
+        assert_eq!(after_hint(now, Timestamp::EPOCH, 0.0), now, "a hint long past is now");
+        assert_eq!(after_hint(now, Timestamp::MAX, 1.0), Timestamp::MAX);
+    }
+
+    #[test]
+    fn the_deadline_itself_is_in_time() {
+        let deadline = Some(Timestamp::from_secs(5));
+        assert!(!expires(deadline, Timestamp::from_secs(5)));
+        assert!(expires(deadline, Timestamp::from_nanos(5_000_000_001)));
+        assert!(!expires(None, Timestamp::MAX));
+    }
+
+    proptest! {
+        #[test]
+        fn jitter_only_adds(n in 1_u32..40, random in 0.0_f64..1.0, now in 0_i64..1_000, wait in 0_i64..10_000_000) {
+            let policy = RetryPolicy::default();
+            prop_assert!(backoff(&policy, n, random) >= backoff(&policy, n, 0.0));
+            prop_assert!(backoff(&policy, n, random) <= backoff(&policy, n, 0.0).mul_f64(1.5));
+            let (now, hint) = (Timestamp::from_secs(now), Timestamp::from_secs(now + wait));
+            prop_assert!(after_hint(now, hint, random) >= hint);
+            prop_assert_eq!(after_hint(now, hint, 0.0), hint);
+        }
+    }
+}

@@ -190,3 +190,124 @@ impl Budget {
         last_at.shifted(i64::try_from(gap).unwrap_or(i64::MAX))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quota::calendar::Per;
+
+    fn budget(amount: u64) -> Budget {
+        Budget {
+            amount,
+            calendar: Calendar::parse("America/Los_Angeles", Per::Day, "00:00").unwrap(),
+            counts: Counts::Sent,
+            reserve: 0,
+            spread: false,
+            settle_after_reset: Duration::ZERO,
+        }
+    }
+
+    fn at(text: &str) -> Timestamp {
+        text.parse::<chrono::DateTime<chrono::Utc>>().unwrap().into()
+    }
+
+    fn now(text: &str) -> Now {
+        Now::same(at(text))
+    }
+
+    /// When a unit may go, asked and counted at one instant of an unstepped clock.
+    fn next(budget: &Budget, windows: &Windows, text: &str) -> String {
+        budget.earliest(windows, now(text), at(text), 1).unwrap().to_rfc3339()
+    }
+
+    #[test]
+    fn a_day_used_up_opens_after_the_next_reset() {
+        let (budget, mut windows) = (budget(2), Windows::default());
+        for text in ["2026-03-07T12:00:00Z", "2026-03-07T13:00:00Z"] {
+            assert_eq!(next(&budget, &windows, text), text);
+            budget.charge(&mut windows, now(text), at(text), 1);
+        }
+        assert_eq!(next(&budget, &windows, "2026-03-07T13:00:01Z"), "2026-03-08T08:00:02Z");
+        let text = "2026-03-08T08:00:02Z";
+        budget.charge(&mut windows, now(text), at(text), 2);
+        // The day has 23 hours: the clock was set forward in it.
+        assert_eq!(next(&budget, &windows, text), "2026-03-09T07:00:02Z");
+    }
+
+    #[test]
+    fn nothing_goes_near_a_reset() {
+        let (mut budget, windows) = (budget(2), Windows::default());
+        let next_of = |budget: &Budget, text| next(budget, &windows, text);
+        assert_eq!(next_of(&budget, "2026-06-01T06:59:57.999Z"), "2026-06-01T06:59:57.999Z");
+        for text in ["2026-06-01T06:59:58Z", "2026-06-01T07:00:00Z", "2026-06-01T07:00:01.999Z"] {
+            assert_eq!(next_of(&budget, text), "2026-06-01T07:00:02Z");
+        }
+        budget.settle_after_reset = Duration::from_secs(120);
+        assert_eq!(next_of(&budget, "2026-06-01T07:00:02Z"), "2026-06-01T07:02:00Z");
+    }
+
+    #[test]
+    fn a_reserve_is_kept_back_from_our_count_and_theirs() {
+        let (budget, mut windows) = (Budget { reserve: 5, ..budget(8) }, Windows::default());
+        let noon = now("2026-06-01T12:00:00Z");
+        assert_eq!(budget.earliest(&windows, noon, noon.store, 4), None);
+        assert_eq!(budget.left(&windows, noon, noon.store), 3);
+        windows.report(budget.windows_at(noon, noon.store)[0], 6);
+        assert_eq!(budget.left(&windows, noon, noon.store), 1);
+        budget.charge(&mut windows, noon, noon.store, 1);
+        assert_eq!(budget.left(&windows, noon, noon.store), 0);
+    }
+
+    #[test]
+    fn the_lowest_report_of_a_window_counts() {
+        let (budget, mut windows) = (budget(100), Windows::default());
+        let noon = now("2026-06-01T12:00:00Z");
+        let start = budget.windows_at(noon, noon.store)[0];
+        for remaining in [9, 3, 7] {
+            windows.report(start, remaining);
+        }
+        assert_eq!(budget.left(&windows, noon, noon.store), 3);
+        windows.give_back(start, 1);
+        assert_eq!(windows.get(start), Window { remaining: Some(3), ..Window::default() });
+    }
+
+    #[test]
+    fn a_spread_budget_lasts_to_the_reset() {
+        let (budget, mut windows) = (Budget { spread: true, ..budget(4) }, Windows::default());
+        let mut text = "2026-06-01T07:00:02Z".to_owned();
+        for expected in ["2026-06-01T13:00:01Z", "2026-06-01T19:00:00Z", "2026-06-02T00:59:59Z"] {
+            budget.charge(&mut windows, now(&text), at(&text), 1);
+            text = next(&budget, &windows, &text);
+            assert_eq!(text, expected);
+        }
+        budget.charge(&mut windows, now(&text), at(&text), 1);
+        assert_eq!(next(&budget, &windows, &text), "2026-06-02T07:00:02Z");
+    }
+
+    #[test]
+    fn a_stepped_clock_must_find_room_in_both_windows() {
+        let (budget, mut windows) = (budget(1), Windows::default());
+        let real = at("2026-06-01T12:00:00Z");
+        budget.charge(&mut windows, Now::same(real), real, 1);
+        let day = Duration::from_secs(86_400);
+        let stepped = Now { store: real, wall: real + day };
+        assert_eq!(budget.left(&windows, stepped, real), 0, "the day was spent in store time");
+        // Store time's tomorrow is free in both.
+        let next = budget.earliest(&windows, stepped, real, 1).unwrap();
+        assert_eq!(next, at("2026-06-02T07:00:02Z"));
+        assert_eq!(budget.charge(&mut windows, stepped, next, 1).len(), 2);
+        // Set right again, the window that was charged as tomorrow's has its count.
+        let tomorrow = Now::same(real + day);
+        assert_eq!(budget.left(&windows, tomorrow, tomorrow.store), 0);
+    }
+
+    #[test]
+    fn windows_long_past_are_forgotten() {
+        let (budget, mut windows) = (budget(9), Windows::default());
+        for text in ["2026-06-01T12:00:00Z", "2026-06-02T12:00:00Z", "2026-06-03T12:00:00Z"] {
+            budget.charge(&mut windows, now(text), at(text), 1);
+        }
+        windows.forget(at("2026-06-02T12:00:00Z"));
+        assert_eq!(windows.0.len(), 2);
+    }
+}

@@ -345,14 +345,6 @@ impl fmt::Display for Per {
     }
 }
 
-impl FromStr for Per {
-    type Err = CalendarError;
-
-    fn from_str(name: &str) -> Result<Self, CalendarError> {
-        Per::parse(name)
-    }
-}
-
 /// Why a quota file's fields name no calendar.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -384,18 +376,18 @@ pub enum CalendarError {
 /// The zone whose name, or whose city, is the fewest edits away: at most a third of its letters.
 fn nearest_zone(given: &str) -> Option<&'static str> {
     let given = given.trim().to_lowercase().replace(' ', "_");
-    let edits = |name: &str| {
+    let distance = |name: &str| {
         let name = name.to_lowercase();
         let city = name.rsplit('/').next().unwrap_or(&name);
-        strsim(&given, &name).min(strsim(&given, city))
+        edits(&given, &name).min(edits(&given, city))
     };
     let zones = TZ_VARIANTS.iter().map(|zone| zone.name());
-    let (edits, name) = zones.map(|name| (edits(name), name)).min()?;
-    (edits * 3 <= given.chars().count()).then_some(name)
+    let (apart, name) = zones.map(|name| (distance(name), name)).min()?;
+    (apart * 3 <= given.chars().count()).then_some(name)
 }
 
 /// Letters to insert, remove or replace to make one text of the other.
-fn strsim(one: &str, other: &str) -> usize {
+fn edits(one: &str, other: &str) -> usize {
     let mut row: Vec<usize> = (0..=other.chars().count()).collect();
     for (line, letter) in one.chars().enumerate() {
         let mut diagonal = std::mem::replace(row.first_mut().unwrap_or(&mut 0), line + 1);
@@ -406,4 +398,57 @@ fn strsim(one: &str, other: &str) -> usize {
         }
     }
     row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_read_as_quota_files_write_them() {
+        let read = |per, text| Resets::parse(per, text).map(|resets| resets.to_string());
+        for text in ["00:15", ":15", "15", "7:15"] {
+            assert_eq!(read(Per::Hour, text).unwrap(), "00:15", "{text}");
+        }
+        assert_eq!(read(Per::Day, "13:40").unwrap(), "13:40");
+        assert_eq!(read(Per::Week, "Monday  09:00").unwrap(), "mon 09:00");
+        assert_eq!(read(Per::Month, "31 00:00").unwrap(), "31 00:00");
+        for per in Per::ALL {
+            assert_eq!(Per::parse(per.name()), Ok(per));
+            assert_eq!(read(per, per.default_resets_at()).unwrap(), per.default_resets_at());
+            assert_eq!(Resets::parse(per, per.default_resets_at()).unwrap().per(), per);
+        }
+    }
+
+    #[test]
+    fn other_labels_are_refused() {
+        let refused = [
+            (Per::Hour, &["60", "", "mon 00:00", "123", "-1"][..]),
+            (Per::Day, &["24:00", "12:60", "12", "noon", "1 12:00", "12:5", "+1:00", "00:00:00"]),
+            (Per::Week, &["00:00", "moo 00:00", "mon", "mon 24:00"]),
+            (Per::Month, &["00:00", "0 00:00", "32 00:00", "x 00:00", "1 00:00 x"]),
+        ];
+        for (per, texts) in refused {
+            for text in texts {
+                assert!(Resets::parse(per, text).is_err(), "{per}: {text}");
+            }
+        }
+        let message = Resets::parse(Per::Week, "00:00").unwrap_err().to_string();
+        assert_eq!(message, "`00:00` is no reset of a week: write it as in `mon 00:00`");
+    }
+
+    #[test]
+    fn a_zone_that_is_unknown_suggests_one_that_looks_like_it() {
+        let suggests = |zone| match Calendar::parse(zone, Per::Day, "00:00") {
+            Err(CalendarError::Zone { nearest, .. }) => nearest,
+            other => panic!("{zone}: {other:?}"),
+        };
+        assert_eq!(suggests("America/Los_Angelos"), Some("America/Los_Angeles"));
+        assert_eq!(suggests("los angeles"), Some("America/Los_Angeles"));
+        assert_eq!(suggests("europe/zurich"), Some("Europe/Zurich"));
+        assert_eq!(suggests(""), None);
+        assert_eq!(suggests("the moon's far side"), None);
+        let message = Calendar::parse("Asia/Tokio", Per::Day, "00:00").unwrap_err().to_string();
+        assert_eq!(message, "`Asia/Tokio` is no IANA time zone; did you mean `Asia/Tokyo`?");
+    }
 }

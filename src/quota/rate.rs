@@ -158,9 +158,8 @@ impl Rate {
     fn smallest_burst(&self) -> Option<u64> {
         let (amount, window, late) = self.figures();
         let units = u64::try_from((late * u128::from(amount)).div_ceil(window)).ok()?;
-        let first = (self.burst + 1)..=units.checked_add(1)?;
-        let burst = first.clone().take(3).chain(first.last());
-        burst.into_iter().find(|&burst| self.share_with(burst) >= WORTH_A_WARNING)
+        let enough = |burst: &u64| self.share_with(*burst) >= WORTH_A_WARNING;
+        [units, units.checked_add(1)?].into_iter().find(enough)
     }
 
     /// The widest margin that leaves the plan, with the best burst, at the share wanted.
@@ -324,4 +323,178 @@ pub enum RateError {
         /// The text.
         text: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use governor::clock::FakeRelativeClock;
+    use governor::{Quota, RateLimiter};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    fn rate(amount: u64, burst: u64, counted: Counted, margin_ms: u64) -> Rate {
+        Rate {
+            amount,
+            period: Duration::from_secs(1),
+            burst,
+            counted,
+            slack: Duration::from_millis(margin_ms),
+            path_jitter: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn a_rolling_plan_paces_what_its_burst_leaves() {
+        let plan = |burst, margin| rate(10, burst, Counted::Rolling, margin).plan();
+        assert_eq!(plan(1, 0), Plan { interval: 100 * MS, burst: 1 });
+        assert_eq!(plan(1, 10), Plan { interval: 101 * MS, burst: 1 });
+        assert_eq!(plan(10, 10), Plan { interval: 1010 * MS, burst: 10 });
+        assert_eq!(plan(8, 0), Plan { interval: 333_333_334, burst: 8 });
+        assert_eq!(plan(11, 0), plan(10, 0), "no burst is larger than the amount");
+    }
+
+    #[test]
+    fn a_bucket_plan_leaves_a_unit_for_lateness() {
+        let plan = |burst, margin| rate(10, burst, Counted::Bucket, margin).plan();
+        assert_eq!(plan(10, 10), Plan { interval: 100 * MS, burst: 8 });
+        assert_eq!(plan(10, 0), Plan { interval: 100 * MS, burst: 9 });
+        assert_eq!(plan(1, 10), Plan { interval: 110 * MS, burst: 1 });
+        assert_eq!(plan(2, 250), Plan { interval: 250 * MS, burst: 1 });
+        assert_eq!(rate(3, 1, Counted::Bucket, 0).plan().interval, 333_333_334);
+    }
+
+    #[test]
+    fn the_guard_of_a_bucket_is_what_was_declared() {
+        let guard = |counted| rate(10, 4, counted, 10).guard();
+        assert_eq!(guard(Counted::Bucket), Plan { interval: 100 * MS, burst: 4 });
+        assert_eq!(guard(Counted::Rolling), Plan { interval: 144_285_715, burst: 5 });
+    }
+
+    #[test]
+    fn more_units_than_the_burst_never_go() {
+        let plan = Plan { interval: MS, burst: 3 };
+        assert_eq!(plan.earliest(None, Timestamp::EPOCH, 4), None);
+        assert_eq!(plan.earliest(None, Timestamp::EPOCH, 3), Some(Timestamp::EPOCH));
+    }
+
+    #[test]
+    fn figures_beyond_all_clocks_saturate() {
+        let huge = Rate {
+            amount: 1,
+            period: Duration::MAX,
+            burst: u64::MAX,
+            ..Rate::clone(&rate(1, 1, Counted::Bucket, 9))
+        };
+        for counted in [Counted::Bucket, Counted::Rolling] {
+            let rate = Rate { counted, ..huge.clone() };
+            assert_eq!(rate.plan().interval, i64::MAX);
+            let tat = rate.plan().charge(None, Timestamp::MAX, u64::MAX);
+            let _ =
+                (rate.plan().earliest(Some(tat), Timestamp::EPOCH, 1), rate.guard(), rate.advice());
+        }
+    }
+
+    #[test]
+    fn advice_names_what_brings_the_plan_to_the_declared_rate() {
+        let advice = |amount, burst, counted, margin| rate(amount, burst, counted, margin).advice();
+        assert_eq!(advice(10, 1, Counted::Rolling, 10), None);
+        let burst = advice(10, 10, Counted::Rolling, 10).unwrap();
+        assert_eq!((burst.burst, burst.bucket, burst.margin), (Some(1), true, None));
+        assert_eq!(advice(380, 10, Counted::Rolling, 0).unwrap().burst, Some(6));
+        let margin = advice(10, 1, Counted::Rolling, 50).unwrap();
+        assert_eq!((margin.burst, margin.bucket), (None, false));
+        assert_eq!(margin.margin.unwrap().as_millis(), 15);
+        assert_eq!(advice(10, 1, Counted::Bucket, 10).unwrap().burst, Some(2));
+        assert_eq!(advice(10, 2, Counted::Bucket, 10), None);
+        let text = advice(10, 10, Counted::Rolling, 10).unwrap().to_string();
+        assert_eq!(
+            text,
+            "`burst = 1`, or `counted = \"bucket\"` if the upstream is a token bucket"
+        );
+    }
+
+    #[test]
+    fn rates_are_read_as_quota_files_write_them() {
+        let reads = [
+            ("10/s", 10, 1_000),
+            ("380/min", 380, 60_000),
+            ("1/5s", 1, 5_000),
+            ("10000/day", 10_000, 86_400_000),
+            ("100/10s", 100, 10_000),
+            ("2/h", 2, 3_600_000),
+            (" 3 / 2 min ", 3, 120_000),
+        ];
+        for (text, amount, millis) in reads {
+            assert_eq!(parse(text), Ok((amount, Duration::from_millis(millis))), "{text}");
+        }
+        let refused = ["10", "", "/s", "1.5/s", "-1/s", "10/", "10/5", "10/month", "1/s/s", "x/s"];
+        for text in refused.into_iter().chain([
+            "0/s",
+            "1/0s",
+            "99999999999999999999/s",
+            "1/99999999999999999999s",
+        ]) {
+            assert!(parse(text).is_err(), "{text}");
+        }
+        let message = parse("10/fortnight").unwrap_err().to_string();
+        assert_eq!(
+            message,
+            "`fortnight` in the rate `10/fortnight` is no time: use ms, s, min, h, day or week, as in `10s`"
+        );
+    }
+
+    proptest! {
+        /// governor, on a clock of our own, is the oracle for the ten lines.
+        #[test]
+        fn admits_what_governor_admits(
+            interval in 1_u32..5_000_000,
+            burst in 1_u32..20,
+            arrivals in prop::collection::vec((0_u64..20_000_000, 1_u32..22), 1..200),
+        ) {
+            let clock = FakeRelativeClock::default();
+            let period = Duration::from_nanos(interval.into());
+            let burst = NonZeroU32::new(burst).unwrap();
+            let quota = Quota::with_period(period).unwrap().allow_burst(burst);
+            let oracle = RateLimiter::direct_with_clock(quota, clock.clone());
+            let plan = Plan { interval: interval.into(), burst: u32::from(burst).into() };
+            let (mut at, mut tat) = (Timestamp::EPOCH, None);
+            for (pause, cost) in arrivals {
+                clock.advance(Duration::from_nanos(pause));
+                at = at + Duration::from_nanos(pause);
+                let ours = plan.earliest(tat, at, cost.into());
+                match oracle.check_n(NonZeroU32::new(cost).unwrap()) {
+                    Err(_) => prop_assert_eq!(ours, None),
+                    Ok(Err(_)) => prop_assert!(ours.is_some_and(|slot| slot > at)),
+                    Ok(Ok(())) => {
+                        prop_assert_eq!(ours, Some(at));
+                        tat = Some(plan.charge(tat, at, cost.into()));
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn grantable_counts_what_can_be_taken_one_by_one(
+            interval in 1_i64..1_000,
+            burst in 1_u64..20,
+            tat in prop::option::of(-10_000_i64..10_000),
+            ahead in 0_i64..10_000,
+        ) {
+            let plan = Plan { interval, burst };
+            let (at, end) = (Timestamp::EPOCH, Timestamp::from_nanos(ahead));
+            let mut tat = tat.map(Timestamp::from_nanos);
+            let counted = plan.grantable(tat, at, end);
+            let mut taken = 0;
+            while let Some(slot) = plan.earliest(tat, at, 1).filter(|slot| *slot <= end) {
+                tat = Some(plan.charge(tat, slot, 1));
+                taken += 1;
+            }
+            prop_assert_eq!(counted, taken);
+        }
+    }
 }

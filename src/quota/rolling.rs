@@ -149,3 +149,98 @@ impl Rolling {
         entries.0.last().map(|(sent_at, _)| *sent_at + self.life())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::quota::budget::Counts;
+
+    fn rolling(amount: u64, span: u64) -> Rolling {
+        Rolling {
+            amount,
+            span: Duration::from_nanos(span),
+            stands_for: None,
+            slack: Duration::from_nanos(3),
+            path_jitter: Duration::from_nanos(2),
+            counts: Counts::Sent,
+            reserve: 0,
+        }
+    }
+
+    fn at(nanos: i64) -> Timestamp {
+        Timestamp::from_nanos(nanos)
+    }
+
+    #[test]
+    fn an_entry_counts_for_the_span_and_its_lateness() {
+        let (limit, mut entries) = (rolling(2, 100), Entries::default());
+        limit.charge(&mut entries, at(0), at(0), 1);
+        limit.charge(&mut entries, at(0), at(10), 1);
+        assert_eq!(limit.earliest(&entries, at(20), 1), Some(at(105)));
+        assert_eq!(limit.earliest(&entries, at(20), 2), Some(at(115)));
+        assert_eq!(limit.earliest(&entries, at(20), 3), None);
+        assert_eq!(limit.earliest(&entries, at(200), 2), Some(at(200)));
+        assert_eq!(limit.left(&entries, at(110)), 1);
+        assert_eq!(limit.idle_at(&entries), Some(at(115)));
+    }
+
+    #[test]
+    fn a_slot_before_another_counts_with_it() {
+        let (limit, mut entries) = (rolling(1, 100), Entries::default());
+        limit.charge(&mut entries, at(0), at(50), 1);
+        assert_eq!(limit.earliest(&entries, at(0), 1), Some(at(155)));
+    }
+
+    #[test]
+    fn a_reserve_is_kept_back() {
+        let limit = Rolling { reserve: 1, ..rolling(2, 100) };
+        let mut entries = Entries::default();
+        assert_eq!(limit.earliest(&entries, at(0), 2), None);
+        limit.charge(&mut entries, at(0), at(0), 1);
+        assert_eq!(limit.left(&entries, at(1)), 0);
+    }
+
+    #[test]
+    fn units_are_given_back_where_they_went() {
+        let (limit, mut entries) = (rolling(9, 100), Entries::default());
+        for slot in [0, 10, 20] {
+            limit.charge(&mut entries, at(0), at(slot), 2);
+        }
+        entries.give_back(at(10), 2);
+        assert_eq!(entries.0, [(at(0), 2), (at(20), 2)]);
+        entries.give_back(at(10), 1);
+        assert_eq!(entries.0, [(at(0), 2), (at(20), 1)], "merged units are in the next entry");
+    }
+
+    #[test]
+    fn what_has_expired_is_not_given_back_from_others() {
+        let (limit, mut entries) = (rolling(9, 100), Entries::default());
+        limit.charge(&mut entries, at(0), at(0), 2);
+        limit.charge(&mut entries, at(105), at(105), 3);
+        entries.give_back(at(0), 2);
+        assert_eq!(limit.left(&entries, at(105)), 6);
+    }
+
+    proptest! {
+        #[test]
+        fn merging_keeps_few_entries_and_only_delays_their_end(
+            slots in prop::collection::vec((0_i64..5_000, 1_u64..5), 0..600),
+        ) {
+            let (limit, mut entries) = (rolling(u64::MAX, 10_000), Entries::default());
+            for (slot, units) in &slots {
+                limit.charge(&mut entries, at(0), at(*slot), *units);
+            }
+            prop_assert!(entries.0.len() <= MAX_ENTRIES);
+            prop_assert!(entries.0.is_sorted_by(|one, other| one.0 < other.0));
+            for instant in (10_000..15_100).step_by(50) {
+                let plain = slots.iter().filter(|(slot, _)| slot + 10_005 > instant);
+                let plain: u64 = plain.map(|(_, units)| units).sum();
+                prop_assert!(entries.alive(at(instant), limit.life()) >= plain);
+            }
+            let all: u64 = slots.iter().map(|(_, units)| units).sum();
+            prop_assert_eq!(entries.alive(at(0), limit.life()), all);
+        }
+    }
+}
