@@ -1,18 +1,41 @@
 //! PURE: placeholders, and encoding by the place they stand in.
 //!
-//! `{name}` is a column; any other brace is itself, `{{` and `}}` are literal ones. `${env:X}`,
-//! `${file:P}`, `${secret:N}` and `${token}` are secrets: they stay as typed until a call is sent.
+//! `{name}` is a column; any other brace is itself. `{{` is a literal brace, and the `}}` that closes
+//! it is one too; a `}}` that closes nothing is two braces, so that nested JSON can be written as it
+//! is. A name begins with a letter or `_` and goes on with letters, digits, `_`, `-` and `.`.
+//! `${env:X}`, `${file:P}`, `${secret:N}` and `${token}` are secrets: they stay as typed until a call
+//! is sent.
+//!
+//! ```
+//! use paceline::job::Columns;
+//! use paceline::template::{Place, Template};
+//!
+//! let template = Template::parse("https://api.example/v1/stock/{isbn}?key=${env:KEY}")?;
+//! let row = Columns::from([("isbn".to_owned(), "97 8/{x}".to_owned())]);
+//! let frozen = template.freeze(&row, Place::Url)?;
+//! assert_eq!(frozen, "https://api.example/v1/stock/97%208%2F%7Bx%7D?key=${env:KEY}");
+//! # Ok::<(), paceline::template::TemplateError>(())
+//! ```
+
+mod encode;
+mod parse;
+
+use std::fmt;
 
 use crate::job::Columns;
+use encode::Writer;
 
 /// Where a value stands, and so how it is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In a URL: percent-encoded. A `{url}` that is the whole template stands as it is.
+    /// In a URL: percent-encoded, all but letters, digits and `-._~`. A column that the template
+    /// begins with (such as a `{url}` that is the whole of it) stands as it is, save its braces: it
+    /// must bring its own scheme and host.
     Url,
     /// In a header: refused where it holds a control character or a line break.
     Header,
-    /// In a JSON body: escaped as the inside of a string.
+    /// In a JSON body. Between quotes: escaped as the inside of a string. Elsewhere: a number,
+    /// `true`, `false` or `null` as it is, all else as a string with its quotes.
     Json,
     /// In an XML body: escaped as text.
     Xml,
@@ -20,6 +43,28 @@ pub enum Place {
     Form,
     /// In any other text: as it is.
     Plain,
+}
+
+impl Place {
+    /// The place that a body is, by its `Content-Type`; without one a text that begins like JSON is
+    /// JSON and all else is plain.
+    pub fn of_body(content_type: Option<&str>, body: &str) -> Place {
+        let Some(content_type) = content_type else {
+            let text = body.trim_start();
+            let object = text.starts_with('{') && parse::column(text).is_none();
+            return if object || text.starts_with('[') { Place::Json } else { Place::Plain };
+        };
+        let essence = content_type.split(';').next().unwrap_or_default().trim();
+        let essence = essence.to_ascii_lowercase();
+        match essence.as_str() {
+            "application/x-www-form-urlencoded" => Place::Form,
+            "text/json" | "application/x-ndjson" => Place::Json,
+            "text/xml" | "text/html" => Place::Xml,
+            _ if essence.ends_with("/json") || essence.ends_with("+json") => Place::Json,
+            _ if essence.ends_with("/xml") || essence.ends_with("+xml") => Place::Xml,
+            _ => Place::Plain,
+        }
+    }
 }
 
 /// A parsed template.
@@ -48,6 +93,18 @@ pub enum Secret {
     Token,
 }
 
+impl fmt::Display for Secret {
+    /// The placeholder, as it is typed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Secret::Env(name) => write!(f, "${{env:{name}}}"),
+            Secret::File(path) => write!(f, "${{file:{path}}}"),
+            Secret::Named(name) => write!(f, "${{secret:{name}}}"),
+            Secret::Token => f.write_str("${token}"),
+        }
+    }
+}
+
 /// Why a template cannot be read or rendered.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
@@ -60,6 +117,14 @@ pub enum TemplateError {
         "the value of column `{0}` holds a line break or control character, which a header cannot carry"
     )]
     BreaksHeader(String),
+    /// A secret's value would end the header it stands in.
+    #[error(
+        "the value of `{0}` holds a line break or control character, which a header cannot carry"
+    )]
+    SecretBreaksHeader(Secret),
+    /// A secret that could not be resolved.
+    #[error("`{0}` is not set")]
+    MissingSecret(Secret),
     /// `${...}` of no known kind.
     #[error(
         "`${{{0}}}` is no secret: `${{env:NAME}}`, `${{file:PATH}}`, `${{secret:NAME}}` or `${{token}}`"
@@ -69,36 +134,164 @@ pub enum TemplateError {
 
 impl Template {
     /// Reads a template.
+    ///
+    /// # Errors
+    ///
+    /// [`TemplateError::UnknownSecret`] where `${` begins anything but a secret; `${{` is text.
     pub fn parse(text: &str) -> Result<Template, TemplateError> {
-        let _ = text;
-        todo!()
+        Ok(Template { parts: parse::parts(text)? })
     }
 
     /// The columns it uses, in order, each once.
     pub fn columns(&self) -> Vec<&str> {
-        todo!()
+        let mut columns = Vec::new();
+        for part in &self.parts {
+            if let Part::Column(name) = part
+                && !columns.contains(&name.as_str())
+            {
+                columns.push(name.as_str());
+            }
+        }
+        columns
     }
 
     /// The secrets it uses, in order, each once.
     pub fn secrets(&self) -> Vec<&Secret> {
-        todo!()
+        let mut secrets = Vec::new();
+        for part in &self.parts {
+            if let Part::Secret(secret) = part
+                && !secrets.contains(&secret)
+            {
+                secrets.push(secret);
+            }
+        }
+        secrets
+    }
+
+    /// The text before the first placeholder.
+    pub fn prefix(&self) -> &str {
+        match self.parts.first() {
+            Some(Part::Text(text)) => text,
+            _ => "",
+        }
     }
 
     /// Fills in columns; secrets stay as they were typed, so that the result can be stored and shown
-    /// and is itself a template whose only placeholders are secrets.
+    /// and is itself a template whose only placeholders are those secrets: a brace that a value
+    /// brought along, and that would make a placeholder, is doubled.
+    ///
+    /// # Errors
+    ///
+    /// [`TemplateError::MissingColumn`], and [`TemplateError::BreaksHeader`] in a header.
     pub fn freeze(&self, columns: &Columns, place: Place) -> Result<String, TemplateError> {
-        let _ = (columns, place);
-        todo!()
+        let mut out = Frozen::default();
+        self.fill(columns, place, &mut out)?;
+        Ok(out.finish())
     }
 
     /// Fills in columns and secrets, encoding both for their place.
+    ///
+    /// # Errors
+    ///
+    /// As [`Template::freeze`], and [`TemplateError::MissingSecret`] where `secret` knows none.
     pub fn render(
         &self,
         columns: &Columns,
         place: Place,
         secret: &dyn Fn(&Secret) -> Option<String>,
     ) -> Result<String, TemplateError> {
-        let _ = (columns, place, secret);
-        todo!()
+        let mut out = Rendered { text: String::new(), secret };
+        self.fill(columns, place, &mut out)?;
+        Ok(out.text)
+    }
+
+    fn fill(
+        &self,
+        columns: &Columns,
+        place: Place,
+        out: &mut impl Out,
+    ) -> Result<(), TemplateError> {
+        let mut writer = Writer::new(place);
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => {
+                    writer.text(text);
+                    out.text().push_str(text);
+                }
+                Part::Column(name) => {
+                    let missing = || TemplateError::MissingColumn(name.clone());
+                    let value = columns.get(name).ok_or_else(missing)?;
+                    let breaks = |_| TemplateError::BreaksHeader(name.clone());
+                    writer.value(value, out.text()).map_err(breaks)?;
+                }
+                Part::Secret(secret) => out.secret(secret, &mut writer)?,
+            }
+        }
+        Ok(())
     }
 }
+
+/// Where a filled template goes to.
+trait Out {
+    fn text(&mut self) -> &mut String;
+    fn secret(&mut self, secret: &Secret, writer: &mut Writer) -> Result<(), TemplateError>;
+}
+
+/// Secrets resolved.
+struct Rendered<'a> {
+    text: String,
+    secret: &'a dyn Fn(&Secret) -> Option<String>,
+}
+
+impl Out for Rendered<'_> {
+    fn text(&mut self) -> &mut String {
+        &mut self.text
+    }
+
+    fn secret(&mut self, secret: &Secret, writer: &mut Writer) -> Result<(), TemplateError> {
+        let missing = || TemplateError::MissingSecret(secret.clone());
+        let value = (self.secret)(secret).ok_or_else(missing)?;
+        let breaks = |_| TemplateError::SecretBreaksHeader(secret.clone());
+        writer.value(&value, &mut self.text).map_err(breaks)
+    }
+}
+
+/// Secrets as they were typed; all other text such that it reads back as text.
+#[derive(Default)]
+struct Frozen {
+    done: String,
+    run: String,
+    open: usize,
+}
+
+impl Frozen {
+    fn finish(mut self) -> String {
+        self.flush();
+        self.done
+    }
+
+    fn flush(&mut self) {
+        if self.done.is_empty() && !self.run.contains('{') {
+            self.done = std::mem::take(&mut self.run);
+        } else {
+            parse::escape_into(&self.run, &mut self.open, &mut self.done);
+            self.run.clear();
+        }
+    }
+}
+
+impl Out for Frozen {
+    fn text(&mut self) -> &mut String {
+        &mut self.run
+    }
+
+    fn secret(&mut self, secret: &Secret, writer: &mut Writer) -> Result<(), TemplateError> {
+        self.flush();
+        self.done.push_str(&secret.to_string());
+        writer.placeholder();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

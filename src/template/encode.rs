@@ -1,0 +1,130 @@
+//! Values encoded for the place they stand in.
+
+use std::fmt::Write as _;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::Place;
+
+/// Everything but what RFC 3986 section 2.3 calls unreserved.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// A value that its place cannot carry.
+pub(super) struct Breaks;
+
+/// Encodes values, knowing what stands before them.
+pub(super) struct Writer {
+    place: Place,
+    /// Nothing was written yet.
+    first: bool,
+    /// JSON: between quotes.
+    quoted: bool,
+}
+
+impl Writer {
+    pub(super) fn new(place: Place) -> Writer {
+        Writer { place, first: true, quoted: false }
+    }
+
+    /// Takes note of the template's own text.
+    pub(super) fn text(&mut self, text: &str) {
+        self.first = false;
+        if self.place != Place::Json {
+            return;
+        }
+        let mut escaped = false;
+        for byte in text.bytes() {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = self.quoted,
+                b'"' => self.quoted = !self.quoted,
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes note of a placeholder that stays one.
+    pub(super) fn placeholder(&mut self) {
+        self.first = false;
+    }
+
+    /// Appends a value.
+    pub(super) fn value(&mut self, value: &str, out: &mut String) -> Result<(), Breaks> {
+        let first = std::mem::replace(&mut self.first, false);
+        match self.place {
+            Place::Url if first => whole_url(value, out),
+            Place::Url => out.extend(utf8_percent_encode(value, RESERVED)),
+            Place::Header if value.chars().any(char::is_control) => return Err(Breaks),
+            Place::Header | Place::Plain => out.push_str(value),
+            Place::Json if self.quoted => json_inside(value, out),
+            Place::Json => json_value(value, out),
+            Place::Xml => xml_text(value, out),
+            Place::Form => form(value, out),
+        }
+        Ok(())
+    }
+}
+
+/// A URL is not encoded a second time; only its braces could be taken for placeholders.
+fn whole_url(value: &str, out: &mut String) {
+    for c in value.chars() {
+        match c {
+            '{' => out.push_str("%7B"),
+            '}' => out.push_str("%7D"),
+            _ => out.push(c),
+        }
+    }
+}
+
+fn form(value: &str, out: &mut String) {
+    for (n, word) in value.split(' ').enumerate() {
+        if n > 0 {
+            out.push('+');
+        }
+        out.extend(utf8_percent_encode(word, RESERVED));
+    }
+}
+
+/// Escapes for the inside of a JSON string (RFC 8259 section 7).
+pub(crate) fn json_inside(value: &str, out: &mut String) {
+    for c in value.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if c.is_control() => {
+                // Writing to a String cannot fail.
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+}
+
+/// A scalar as it is; anything else as a string, so that no value can add fields of its own.
+fn json_value(value: &str, out: &mut String) {
+    use serde_json::Value;
+    let scalar = serde_json::from_str(value);
+    if matches!(scalar, Ok(Value::Number(_) | Value::Bool(_) | Value::Null)) {
+        out.push_str(value.trim());
+    } else {
+        out.push('"');
+        json_inside(value, out);
+        out.push('"');
+    }
+}
+
+fn xml_text(value: &str, out: &mut String) {
+    for c in value.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&apos;"),
+            _ => out.push(c),
+        }
+    }
+}
