@@ -1,5 +1,6 @@
 //! Paceline makes outbound calls within the quotas their upstreams declare.
 
+pub mod address;
 pub mod clock;
 pub mod job;
 pub mod quota;

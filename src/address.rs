@@ -1,0 +1,61 @@
+//! Addresses that can be called: absolute, `http` or `https`, with a host and without a password.
+
+use url::Url;
+
+/// Why an address cannot be called.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AddressError {
+    /// No URL at all, or a relative one.
+    #[error(
+        "it is no absolute URL ({0}); write it with its scheme, as in https://www.example.com/"
+    )]
+    NotAbsolute(url::ParseError),
+    /// A scheme other than `http` and `https`.
+    #[error("its scheme is `{0}`; only http and https can be called")]
+    Scheme(String),
+    /// A name or password before the host: it would be stored and shown.
+    #[error(
+        "it holds a user name or password, which would be stored; remove it and send a header such as Authorization = \"Basic ${{env:NAME}}\""
+    )]
+    UserInfo,
+    /// A control character, which URL parsers drop without a word.
+    #[error("it holds a line break or control character")]
+    Control,
+}
+
+/// Reads an address.
+pub(crate) fn parse(text: &str) -> Result<Url, AddressError> {
+    if text.chars().any(char::is_control) {
+        return Err(AddressError::Control);
+    }
+    let url = Url::parse(text).map_err(AddressError::NotAbsolute)?;
+    // `https` without a host does not parse, so that the scheme is all there is to check.
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(AddressError::Scheme(url.scheme().to_owned()));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(AddressError::UserInfo);
+    }
+    Ok(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_can_be_called_is_an_address() {
+        assert_eq!(parse("https://a.example:8443/x y").unwrap().path(), "/x%20y");
+        assert!(parse("http://127.0.0.1:9/").is_ok());
+        for text in ["", "a.example/x", "/x", "https://", "http:///"] {
+            assert!(matches!(parse(text), Err(AddressError::NotAbsolute(_))), "{text}");
+        }
+        assert_eq!(parse("ftp://a.example/"), Err(AddressError::Scheme("ftp".to_owned())));
+        assert_eq!(parse("localhost:80/x"), Err(AddressError::Scheme("localhost".to_owned())));
+        for text in ["https://user:pw@a.example/", "https://user@a.example/"] {
+            assert_eq!(parse(text), Err(AddressError::UserInfo));
+        }
+        assert_eq!(parse("https://a.example/\nx"), Err(AddressError::Control));
+    }
+}

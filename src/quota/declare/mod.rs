@@ -1,0 +1,153 @@
+//! Quota files: TOML text to an [`Upstream`], or all that is wrong with it.
+//!
+//! Every field of the format is documented in `docs/quota-files.md`. A file is read whole: each
+//! problem is told with its file, line, column and the fix, and an unknown field is one of them.
+//!
+//! ```
+//! use paceline::quota::declare;
+//!
+//! let text = r#"
+//! schema = 1
+//! name = "distributor"
+//!
+//! [request]
+//! url = "https://api.distributor.example/v1/stock/{isbn}"
+//!
+//! [[limit]]
+//! name = "plan"
+//! kind = "rate"
+//! rate = "0/s"
+//! "#;
+//! let error = declare::parse("distributor", "quotas/distributor.toml", text).unwrap_err();
+//! assert!(error.to_string().starts_with("quotas/distributor.toml:11:8: zero rate"));
+//! ```
+//!
+//! | file | noun |
+//! | --- | --- |
+//! | `node` | values that know where they were written |
+//! | `report` | problems, and the error they become |
+//! | `fields` | a table's fields, taken one by one |
+//! | `units` | rates, durations, sizes, reset labels |
+//! | `check` | templates, patterns, pointers, names |
+//! | `merge` | `extends` |
+//! | `limit`, `reading`, `request`, `settings` | the tables |
+//! | `lines` | the merged file as text, with the origin of each line |
+
+mod check;
+mod fields;
+mod limit;
+mod lines;
+mod merge;
+mod node;
+mod reading;
+mod report;
+mod request;
+mod settings;
+mod suggest;
+mod units;
+
+use toml::de::DeTable;
+
+use super::Upstream;
+use fields::Fields;
+use node::{At, Table};
+use report::Report;
+
+pub(crate) use check::{is_method, is_token};
+pub use lines::{Line, lines};
+pub use report::{DeclareError, Problem, Source};
+pub(crate) use suggest::nearest;
+
+/// The version of the format that this program reads.
+pub const SCHEMA: u64 = 1;
+
+/// How the file that `extends` names is found: from the file that names it and the name, the text;
+/// or what to do about it not being there.
+pub type FindBase<'a> = &'a dyn Fn(&Source, &str) -> Result<Source, String>;
+
+/// An upstream, and the files that it was read from: its own first, then what it extends.
+#[derive(Clone, Debug)]
+pub struct Declared {
+    /// What they say.
+    pub upstream: Upstream,
+    /// The files.
+    pub sources: Vec<Source>,
+}
+
+/// Reads a quota file that extends nothing. `stem` is its name without `.toml`, `file` what it is
+/// called in messages.
+///
+/// # Errors
+///
+/// All that is wrong with it.
+pub fn parse(stem: &str, file: &str, text: &str) -> Result<Upstream, DeclareError> {
+    let source = Source { file: file.to_owned(), text: text.to_owned() };
+    let alone = |_: &Source, _: &str| Err("only a file in a quotas folder can extend".to_owned());
+    read(stem, source, &alone).map(|declared| declared.upstream)
+}
+
+/// Reads a quota file and what it extends. `stem` is its name without `.toml`.
+///
+/// # Errors
+///
+/// All that is wrong with them.
+pub fn read(stem: &str, own: Source, base: FindBase<'_>) -> Result<Declared, DeclareError> {
+    let mut report = Report::new();
+    let tree = tree(&mut report, own, base)?;
+    let upstream = settings::upstream(&report, &tree, stem);
+    report.finish()?;
+    let sources = report.sources().to_vec();
+    let empty = || DeclareError { file: stem.to_owned(), problems: Vec::new() };
+    Ok(Declared { upstream: upstream.ok_or_else(empty)?, sources })
+}
+
+/// The merged tree. Where any of the files is no TOML there is none.
+fn tree(report: &mut Report, own: Source, base: FindBase<'_>) -> Result<Table, DeclareError> {
+    let mut tables = vec![document(report, own)];
+    while let Some(source) = next_base(report, tables.last(), base) {
+        tables.push(document(report, source));
+    }
+    if !report.is_clean() {
+        report.finish()?;
+    }
+    let merged = tables.into_iter().rev().reduce(|below, own| {
+        let below = Table { fields: below.fields.into_iter().filter(inherited).collect(), ..below };
+        merge::over(report, below, own)
+    });
+    Ok(merged.unwrap_or(Table { at: At { file: 0, start: 0 }, fields: Vec::new() }))
+}
+
+/// What a file says about itself is not passed on.
+fn inherited(field: &node::Field) -> bool {
+    !matches!(field.name.as_str(), "schema" | "name" | "extends")
+}
+
+fn document(report: &mut Report, source: Source) -> Table {
+    let text = source.text.clone();
+    let file = report.add(source);
+    let (document, errors) = DeTable::parse_recoverable(&text);
+    for error in errors {
+        let start = error.span().map_or(0, |span| span.start);
+        report.problem(At { file, start }, error.message(), "");
+    }
+    node::from_document(file, &document)
+}
+
+/// The file that `table` extends, if it names one that can be found.
+fn next_base(report: &Report, table: Option<&Table>, base: FindBase<'_>) -> Option<Source> {
+    let mut fields = Fields::new(report, table?, "the file");
+    let name = fields.words("extends")?;
+    let from = report.sources().last()?;
+    match base(from, name) {
+        Ok(source) if report.sources().iter().any(|known| known.file == source.file) => {
+            let message = format!("`{}` extends itself by way of `{name}`", source.file);
+            fields.problem("extends", message, "extend another file");
+            None
+        }
+        Ok(source) => Some(source),
+        Err(fix) => {
+            fields.problem("extends", format!("cannot extend `{name}`"), fix);
+            None
+        }
+    }
+}
