@@ -3,6 +3,7 @@
 pub mod address;
 pub mod clock;
 pub mod job;
+pub mod plan;
 pub mod quota;
 pub mod reading;
 pub mod retry;

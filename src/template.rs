@@ -169,6 +169,11 @@ impl Template {
         secrets
     }
 
+    /// Whether it is that column and nothing else.
+    pub fn is_column(&self, name: &str) -> bool {
+        matches!(self.parts.as_slice(), [Part::Column(column)] if column == name)
+    }
+
     /// The text before the first placeholder.
     pub fn prefix(&self) -> &str {
         match self.parts.first() {

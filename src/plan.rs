@@ -1,0 +1,325 @@
+//! PURE: a row of columns becomes a job.
+//!
+//! ```
+//! use paceline::job::Columns;
+//! use paceline::plan::{AddOptions, Planner};
+//! use paceline::quota::declare;
+//!
+//! let text = r#"
+//! name = "distributor"
+//! [request]
+//! url = "https://api.distributor.example/v1/stock/{isbn}"
+//! "#;
+//! let upstream = declare::parse("distributor", "distributor.toml", text)?;
+//! let planner = Planner::new(&upstream, AddOptions::default())?;
+//! let row = Columns::from([("isbn".to_owned(), "9780000000002".to_owned())]);
+//! let job = planner.plan(row)?;
+//! assert_eq!(job.request.url, "https://api.distributor.example/v1/stock/9780000000002");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A column's value is, in this order: that of `--set`; the row's; the credential's `set`; the one
+//! derived `from` the URL; the `default`. An empty value of a row counts as none where the upstream
+//! derives or defaults the column, and where a URL or a key needs it.
+
+mod columns;
+mod error;
+mod templates;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use url::Url;
+
+use crate::address;
+use crate::clock::Timestamp;
+use crate::job::{Columns, Dedupe, NewJob, Request};
+use crate::quota::declare::is_method;
+use crate::quota::{Cost, Limit, Upstream};
+use crate::template::{Place, TemplateError};
+pub use error::{Missing, PlanError};
+use templates::Templates;
+
+/// The highest priority.
+pub const MAX_PRIORITY: u8 = 9;
+
+/// What `add` was told for all its rows.
+#[derive(Clone, Debug, Default)]
+pub struct AddOptions {
+    /// The columns that every row has, where they are known beforehand (a CSV header; `url` for
+    /// arguments; none at all for a bare `add`): templates that need others are refused at once.
+    pub columns: Option<BTreeSet<String>>,
+    /// `--url`: a template in place of the file's. It is the address called, whatever `url` is.
+    pub url: Option<String>,
+    /// `--method`, in capitals.
+    pub method: Option<String>,
+    /// `--header`: templates that are sent beside the file's, and instead of those of one name.
+    pub headers: BTreeMap<String, String>,
+    /// `--body`: a template in place of the file's.
+    pub body: Option<String>,
+    /// `--set`.
+    pub set: Columns,
+    /// `--credential`.
+    pub credential: Option<String>,
+    /// `--priority`: 0 to 9.
+    pub priority: u8,
+    /// `--not-before` (store time).
+    pub not_before: Option<Timestamp>,
+    /// `--deadline` (store time).
+    pub deadline_at: Option<Timestamp>,
+    /// `--dedupe`.
+    pub dedupe: Dedupe,
+    /// `--dedupe-key`: a template.
+    pub dedupe_key: Option<String>,
+}
+
+/// Plans the jobs of one `add`.
+#[derive(Debug)]
+pub struct Planner<'a> {
+    upstream: &'a Upstream,
+    options: AddOptions,
+    templates: Templates,
+    /// The columns of partitions.
+    partition: BTreeSet<&'a str>,
+    /// The columns that hold costs.
+    costs: Vec<&'a str>,
+}
+
+impl<'a> Planner<'a> {
+    /// Reads the templates of file and options.
+    ///
+    /// # Errors
+    ///
+    /// A template, method, header or priority that no row can make good; a credential that is not
+    /// declared; and, where [`AddOptions::columns`] are known, every column that nothing supplies.
+    pub fn new(upstream: &'a Upstream, options: AddOptions) -> Result<Planner<'a>, PlanError> {
+        if options.priority > MAX_PRIORITY {
+            return Err(PlanError::Priority(options.priority));
+        }
+        if let Some(method) = options.method.as_deref().filter(|method| !is_method(method)) {
+            return Err(PlanError::Method(method.to_owned()));
+        }
+        if let Some(name) = &options.credential {
+            columns::declared(upstream, name)?;
+        }
+        let templates = Templates::new(upstream, &options)?;
+        let cost = |limit: &'a Limit| match &limit.cost {
+            Cost::Column(column) => Some(column.as_str()),
+            Cost::Calls | Cost::Items => None,
+        };
+        let costs = upstream.limits.iter().filter_map(cost).collect();
+        let partition = upstream.partition_columns();
+        let planner = Planner { upstream, options, templates, partition, costs };
+        planner.check_known()?;
+        Ok(planner)
+    }
+
+    /// The job of one row.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the row: the first thing found.
+    pub fn plan(&self, row: Columns) -> Result<NewJob, PlanError> {
+        let mut columns = row;
+        for (name, value) in &self.options.set {
+            columns.insert(name.clone(), value.clone());
+        }
+        let method = self.method(&columns)?;
+        columns.insert("method".to_owned(), method.clone());
+        let url = self.url(&columns)?;
+        self.complete(&mut columns, url.as_ref(), &method)?;
+        self.check_values(&columns)?;
+        let request = self.request(&columns, method, url.as_ref())?;
+        let dedupe_key = self.templates.dedupe_key.as_ref();
+        let dedupe_key = dedupe_key.map(|key| self.fill(key, &columns)).transpose()?;
+        Ok(NewJob {
+            repeatable: self.upstream.request.is_repeatable(&request.method),
+            request,
+            partition: self.partition(&columns)?,
+            columns,
+            priority: self.options.priority,
+            not_before: self.options.not_before,
+            deadline_at: self.options.deadline_at,
+            dedupe: self.options.dedupe,
+            dedupe_key,
+        })
+    }
+
+    /// `--method`, else the row's column, else the file's.
+    fn method(&self, columns: &Columns) -> Result<String, PlanError> {
+        let row = columns.get("method").filter(|method| !method.is_empty());
+        match (&self.options.method, row) {
+            (Some(method), _) => Ok(method.clone()),
+            (None, Some(method)) => {
+                let capitals = method.to_ascii_uppercase();
+                let bad = || PlanError::Method(method.clone());
+                is_method(&capitals).then_some(capitals).ok_or_else(bad)
+            }
+            (None, None) => Ok(self.upstream.request.method.clone()),
+        }
+    }
+
+    /// The column `url`, which must be one that can be called even where it only fills a template.
+    fn url(&self, columns: &Columns) -> Result<Option<Url>, PlanError> {
+        let Some(text) = columns.get("url").filter(|url| !url.is_empty()) else { return Ok(None) };
+        address::parse(text).map(Some).map_err(|source| PlanError::Url { source })
+    }
+
+    /// Adds the columns that the row does not bring: host, derived, the credential's, defaults.
+    fn complete(
+        &self,
+        columns: &mut Columns,
+        url: Option<&Url>,
+        method: &str,
+    ) -> Result<(), PlanError> {
+        if let Some(host) = self.host(columns, url, method) {
+            columns.insert("host".to_owned(), host);
+        }
+        let added = columns::derive(self.upstream, columns, url);
+        let chosen =
+            columns::credential(self.upstream, self.options.credential.as_deref(), columns)?;
+        if let Some((name, credential)) = chosen {
+            columns.insert("credential".to_owned(), name.to_owned());
+            columns::set(credential, columns, &added);
+        }
+        Ok(())
+    }
+
+    /// The host of `url`, else the row's, else that of the address called.
+    fn host(&self, columns: &Columns, url: Option<&Url>, method: &str) -> Option<String> {
+        if let Some(url) = url {
+            return url.host_str().map(str::to_owned);
+        }
+        if columns.contains_key("host") {
+            return None;
+        }
+        let address = self.templates.address(false, method).ok()?;
+        if let Some(host) = &address.host {
+            return Some(host.clone());
+        }
+        // Where the address needs what the credential sets, its host is not known this early.
+        let url = address.checked(columns).ok()?.ok()?;
+        url.host_str().map(str::to_owned)
+    }
+
+    fn check_values(&self, columns: &Columns) -> Result<(), PlanError> {
+        for (name, rule) in &self.upstream.columns {
+            if let Some(value) = columns.get(name)
+                && !rule.one_of.is_empty()
+                && !rule.one_of.contains(value)
+            {
+                let one_of = rule.one_of.clone();
+                return Err(PlanError::NotOneOf {
+                    column: name.clone(),
+                    value: value.clone(),
+                    one_of,
+                });
+            }
+        }
+        for name in &self.costs {
+            let value = columns.get(*name).ok_or_else(|| self.missing(name, columns))?;
+            if value.parse::<u64>().is_err() {
+                let (column, value) = ((*name).to_owned(), value.clone());
+                return Err(PlanError::Cost { column, value });
+            }
+        }
+        Ok(())
+    }
+
+    fn request(
+        &self,
+        columns: &Columns,
+        method: String,
+        url: Option<&Url>,
+    ) -> Result<Request, PlanError> {
+        self.templates.check_sent(columns).map_err(|error| self.filling(error, columns))?;
+        let address = self.address(columns, &method, url)?;
+        let mut headers = BTreeMap::new();
+        for (name, template) in &self.templates.headers {
+            let value = template.freeze(columns, Place::Header);
+            headers.insert(name.clone(), value.map_err(|error| self.filling(error, columns))?);
+        }
+        let body = self.templates.body_of(&method);
+        let body = body.map(|body| self.fill(body, columns)).transpose()?;
+        Ok(Request { method, url: address, headers, body })
+    }
+
+    fn address(
+        &self,
+        columns: &Columns,
+        method: &str,
+        url: Option<&Url>,
+    ) -> Result<String, PlanError> {
+        let Ok(address) = self.templates.address(url.is_some(), method) else {
+            return Err(self.missing("url", columns));
+        };
+        for name in &address.columns {
+            let value = columns.get(name).map_or("", String::as_str);
+            match value {
+                "" => return Err(self.missing(name, columns)),
+                "." | ".." if name != "url" => {
+                    return Err(PlanError::Dots { column: name.clone() });
+                }
+                _ => {}
+            }
+        }
+        let same = address.is_url && url.is_some();
+        let frozen = self.fill(&address.filled, columns)?;
+        if !same {
+            let checked = address.checked(columns).map_err(|error| self.filling(error, columns))?;
+            checked.map_err(|source| PlanError::Address { address: frozen.clone(), source })?;
+        }
+        Ok(frozen)
+    }
+
+    fn partition(&self, columns: &Columns) -> Result<Columns, PlanError> {
+        let mut partition = Columns::new();
+        for name in &self.partition {
+            let value = columns.get(*name).filter(|value| !value.is_empty());
+            let value = value.ok_or_else(|| self.missing(name, columns))?;
+            partition.insert((*name).to_owned(), value.clone());
+        }
+        Ok(partition)
+    }
+
+    fn fill(&self, filled: &templates::Filled, columns: &Columns) -> Result<String, PlanError> {
+        let text = filled.template.freeze(columns, filled.place);
+        text.map_err(|error| self.filling(error, columns))
+    }
+
+    fn filling(&self, error: TemplateError, columns: &Columns) -> PlanError {
+        match error {
+            TemplateError::MissingColumn(name) => self.missing(&name, columns),
+            source => PlanError::Fill { source },
+        }
+    }
+
+    fn missing(&self, name: &str, columns: &Columns) -> PlanError {
+        let known = columns.keys().map(String::as_str);
+        PlanError::Missing(vec![Missing::new(self.upstream, name, known)])
+    }
+
+    /// Every column that is needed and that nothing supplies, where the rows' columns are known.
+    fn check_known(&self) -> Result<(), PlanError> {
+        let Some(rows) = &self.options.columns else { return Ok(()) };
+        let given: BTreeSet<&str> =
+            rows.iter().chain(self.options.set.keys()).map(String::as_str).collect();
+        let has_url = given.contains("url");
+        let supplied = columns::supplied(self.upstream, has_url);
+        let has = |name: &str| given.contains(name) || supplied.contains(name);
+        let method = self.options.method.as_deref().unwrap_or(&self.upstream.request.method);
+        let mut needed = self.templates.needed(has_url, method);
+        needed.extend(self.partition.iter().chain(&self.costs));
+        // What is derived from the URL comes with it.
+        let missing = needed.into_iter().filter(|name| !has(name)).map(|name| {
+            let rule = self.upstream.columns.get(name);
+            if rule.is_some_and(|rule| rule.from.is_some()) && !has_url { "url" } else { name }
+        });
+        let missing: BTreeSet<&str> = missing.collect();
+        let told = |name| Missing::new(self.upstream, name, given.iter().copied());
+        let missing: Vec<_> = missing.into_iter().map(told).collect();
+        if missing.is_empty() { Ok(()) } else { Err(PlanError::Missing(missing)) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! Why a row cannot become a job.
+
+use std::fmt;
+
+use crate::address::AddressError;
+use crate::quota::Upstream;
+use crate::quota::declare::nearest;
+use crate::template::{Secret, TemplateError};
+
+/// Why a row, or a whole `add`, cannot become jobs.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// Columns that are needed and that nothing supplies; at least one.
+    #[error("{}", told(.0))]
+    Missing(Vec<Missing>),
+    /// A value outside the column's `one_of`.
+    #[error("`{value}` is not allowed in the column `{column}`: {}", .one_of.join(", "))]
+    NotOneOf {
+        /// The column.
+        column: String,
+        /// Its value.
+        value: String,
+        /// What is allowed.
+        one_of: Vec<String>,
+    },
+    /// The column that a limit takes its cost from holds no whole number.
+    #[error("the cost `{value}` in the column `{column}` is no whole number")]
+    Cost {
+        /// The column.
+        column: String,
+        /// Its value.
+        value: String,
+    },
+    /// The column `url` holds nothing that can be called. Its value is not repeated: it may hold a
+    /// password.
+    #[error("the URL cannot be used")]
+    Url {
+        /// Why.
+        source: AddressError,
+    },
+    /// The filled URL template cannot be called.
+    #[error("the address `{address}` cannot be called")]
+    Address {
+        /// The address, secrets as placeholders.
+        address: String,
+        /// Why.
+        source: AddressError,
+    },
+    /// `.` or `..`, which every URL parser takes for a step to another folder, however encoded.
+    #[error("the column `{column}` holds only dots, which a URL cannot carry")]
+    Dots {
+        /// The column.
+        column: String,
+    },
+    /// A value that its place cannot carry.
+    #[error(transparent)]
+    Fill {
+        /// Why.
+        #[from]
+        source: TemplateError,
+    },
+    /// A template that cannot be read.
+    #[error("the template of {what} cannot be read")]
+    Template {
+        /// Which, as in `--header X-Key`.
+        what: String,
+        /// Why.
+        source: TemplateError,
+    },
+    /// A secret that the upstream's credentials do not declare.
+    #[error("no credential of the upstream declares `{secret}`, which {what} uses")]
+    UndeclaredSecret {
+        /// Which template.
+        what: String,
+        /// The secret.
+        secret: Secret,
+    },
+    /// No method.
+    #[error("`{0}` is no method; write it in capitals, as in POST")]
+    Method(String),
+    /// No header name.
+    #[error("`{0}` is no header name")]
+    HeaderName(String),
+    /// A priority above 9.
+    #[error("priority {0} is out of range; write 0 to 9, higher goes first")]
+    Priority(u8),
+    /// A credential that is not declared.
+    #[error("there is no credential `{name}`; {}", one_of(.known))]
+    UnknownCredential {
+        /// The name given.
+        name: String,
+        /// Those declared.
+        known: Vec<String>,
+    },
+    /// No credential's `when` agrees with the job.
+    #[error("no credential fits this job; {}", one_of(.known))]
+    NoCredential {
+        /// Those declared.
+        known: Vec<String>,
+    },
+}
+
+fn one_of(known: &[String]) -> String {
+    if known.is_empty() {
+        return "the quota file declares none".to_owned();
+    }
+    format!("write --credential with one of {}", known.join(", "))
+}
+
+fn told(missing: &[Missing]) -> String {
+    let lines: Vec<_> = missing.iter().map(Missing::to_string).collect();
+    lines.join("\n")
+}
+
+/// A column that is needed and that nothing supplies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// Its name.
+    pub column: String,
+    /// What the quota file says about it.
+    pub help: Option<String>,
+    /// A column of nearly that name that is there.
+    pub near: Option<String>,
+}
+
+impl Missing {
+    pub(super) fn new<'n>(
+        upstream: &Upstream,
+        column: &str,
+        known: impl Iterator<Item = &'n str>,
+    ) -> Missing {
+        let declared = upstream.columns.get(column).and_then(|rule| rule.help.clone());
+        let help = declared.or_else(|| match column {
+            "url" => Some("the address, as an argument or a column of the rows".to_owned()),
+            "credential" => Some("a limit counts by it: declare [credential.NAME]".to_owned()),
+            _ => None,
+        });
+        let near = nearest(column, known.filter(|known| *known != column));
+        Missing { column: column.to_owned(), help, near: near.map(str::to_owned) }
+    }
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the column `{}` is missing", self.column)?;
+        if let Some(help) = &self.help {
+            write!(f, ": {help}")?;
+        }
+        match &self.near {
+            Some(near) => write!(f, " (there is `{near}`)"),
+            None => Ok(()),
+        }
+    }
+}
