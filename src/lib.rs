@@ -7,4 +7,5 @@ pub mod plan;
 pub mod quota;
 pub mod reading;
 pub mod retry;
+pub mod secrets;
 pub mod template;

@@ -24,6 +24,7 @@ use std::fmt;
 
 use crate::job::Columns;
 use encode::Writer;
+pub(crate) use encode::json_inside;
 pub(crate) use parse::is_name;
 
 /// Where a value stands, and so how it is encoded.

@@ -1,0 +1,216 @@
+//! Secrets: where their values come from, and how they are kept out of what is stored and shown.
+//!
+//! A value is asked for when a call is sent and never before, so that a variable or file that changes
+//! is taken up by the next call. Every value that was ever given out is remembered in memory, so that
+//! a [`Redactor`] finds it in bodies and messages later on.
+
+mod redact;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::quota::Upstream;
+use crate::template::{Place, Secret, Template, TemplateError};
+pub use redact::Redactor;
+
+/// Why a secret has no value.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SecretError {
+    /// The environment variable is not set, or empty.
+    #[error("`{0}` is not set")]
+    NotSet(Secret),
+    /// The variable's value or the file's content is no UTF-8 text.
+    #[error("`{0}` is not text")]
+    NotText(Secret),
+    /// The file cannot be read.
+    #[error("`{secret}` cannot be read")]
+    Unreadable {
+        /// The placeholder.
+        secret: Secret,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file holds nothing.
+    #[error("the file of `{0}` is empty")]
+    EmptyFile(Secret),
+    /// `${secret:N}` of a job without a credential.
+    #[error("`{0}` needs a credential, and the job has none")]
+    NoCredential(Secret),
+    /// `${secret:N}` that the job's credential does not declare.
+    #[error("the credential `{credential}` declares no `{secret}`")]
+    Undeclared {
+        /// The placeholder.
+        secret: Secret,
+        /// The job's credential.
+        credential: String,
+    },
+    /// `${token}`, which comes from `[auth]`.
+    #[error("`${{token}}` needs [auth], which is not supported yet")]
+    NoToken,
+    /// The credential's own template is broken.
+    #[error("the template of `{secret}` cannot be filled")]
+    Template {
+        /// The placeholder.
+        secret: Secret,
+        /// Why.
+        source: TemplateError,
+    },
+}
+
+/// Looks a variable up: the process environment, or a stand-in for it.
+type Environment = Box<dyn Fn(&str) -> Option<std::ffi::OsString> + Send + Sync>;
+
+/// Resolves secrets, and remembers what it gave out.
+pub struct Secrets {
+    environment: Environment,
+    given: Mutex<Given>,
+}
+
+/// What was given out.
+#[derive(Default)]
+struct Given {
+    /// Each value, and what it stands in for; a changed value does not replace the one before.
+    values: BTreeMap<String, Secret>,
+    /// Finds all of them; made when it is asked for.
+    redactor: Option<Arc<Redactor>>,
+}
+
+impl Given {
+    fn remember(&mut self, value: &str, secret: &Secret) {
+        if !self.values.contains_key(value) {
+            self.values.insert(value.to_owned(), secret.clone());
+            self.redactor = None;
+        }
+    }
+}
+
+impl std::fmt::Debug for Secrets {
+    /// Without any value.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Secrets").finish_non_exhaustive()
+    }
+}
+
+impl Default for Secrets {
+    fn default() -> Self {
+        Secrets::new()
+    }
+}
+
+impl Secrets {
+    /// From this process's environment, and files.
+    pub fn new() -> Secrets {
+        Secrets::with_environment(|name| std::env::var_os(name))
+    }
+
+    /// From another environment.
+    pub fn with_environment(
+        environment: impl Fn(&str) -> Option<std::ffi::OsString> + Send + Sync + 'static,
+    ) -> Secrets {
+        Secrets { environment: Box::new(environment), given: Mutex::default() }
+    }
+
+    /// The value of `secret` for a job of `upstream` and that `credential`.
+    ///
+    /// # Errors
+    ///
+    /// What is missing, named by its placeholder: for `${secret:N}` the variable or file behind it.
+    pub fn resolve(
+        &self,
+        secret: &Secret,
+        upstream: &Upstream,
+        credential: Option<&str>,
+    ) -> Result<String, SecretError> {
+        let value = match secret {
+            Secret::Env(_) | Secret::File(_) => self.outside(secret)?,
+            Secret::Named(name) => self.named(secret, name, upstream, credential)?,
+            Secret::Token => return Err(SecretError::NoToken),
+        };
+        self.given().remember(&value, secret);
+        Ok(value)
+    }
+
+    /// Finds all values that were given out so far.
+    pub fn redactor(&self) -> Arc<Redactor> {
+        let mut given = self.given();
+        if let Some(redactor) = &given.redactor {
+            return Arc::clone(redactor);
+        }
+        let values = given.values.iter().map(|(value, secret)| (value.as_str(), secret));
+        let redactor = Arc::new(Redactor::new(values));
+        given.redactor = Some(Arc::clone(&redactor));
+        redactor
+    }
+
+    /// From the environment or a file.
+    fn outside(&self, secret: &Secret) -> Result<String, SecretError> {
+        match secret {
+            Secret::Env(name) => {
+                let value = (self.environment)(name).filter(|value| !value.is_empty());
+                let value = value.ok_or_else(|| SecretError::NotSet(secret.clone()))?;
+                value.into_string().map_err(|_| SecretError::NotText(secret.clone()))
+            }
+            Secret::File(path) => self.file(secret, path),
+            Secret::Named(_) | Secret::Token => Err(SecretError::NoCredential(secret.clone())),
+        }
+    }
+
+    /// A file's text without one line break at its end. `~/` is the home folder; other relative paths
+    /// start where the program was started.
+    fn file(&self, secret: &Secret, path: &str) -> Result<String, SecretError> {
+        let home = path.strip_prefix("~/").zip((self.environment)("HOME"));
+        let path = match home {
+            Some((rest, home)) => PathBuf::from(home).join(rest),
+            None => PathBuf::from(path),
+        };
+        let unreadable = |source| SecretError::Unreadable { secret: secret.clone(), source };
+        let bytes = std::fs::read(path).map_err(unreadable)?;
+        let not_text = |_| SecretError::NotText(secret.clone());
+        let mut text = String::from_utf8(bytes).map_err(not_text)?;
+        if text.ends_with('\n') {
+            text.pop();
+            if text.ends_with('\r') {
+                text.pop();
+            }
+        }
+        if text.is_empty() { Err(SecretError::EmptyFile(secret.clone())) } else { Ok(text) }
+    }
+
+    /// Of the job's credential; what its template names is resolved, and remembered, one by one.
+    fn named(
+        &self,
+        secret: &Secret,
+        name: &str,
+        upstream: &Upstream,
+        credential: Option<&str>,
+    ) -> Result<String, SecretError> {
+        let credential = credential.ok_or_else(|| SecretError::NoCredential(secret.clone()))?;
+        let declared = upstream.credentials.get(credential).and_then(|one| one.secret.get(name));
+        let undeclared = || SecretError::Undeclared {
+            secret: secret.clone(),
+            credential: credential.to_owned(),
+        };
+        let text = declared.ok_or_else(undeclared)?;
+        let broken = |source| SecretError::Template { secret: secret.clone(), source };
+        let template = Template::parse(text).map_err(broken)?;
+        let mut values = BTreeMap::new();
+        for inner in template.secrets() {
+            let value = self.outside(inner)?;
+            self.given().remember(&value, inner);
+            values.insert(inner, value);
+        }
+        let value = |inner: &Secret| values.get(inner).cloned();
+        template.render(&BTreeMap::new(), Place::Plain, &value).map_err(broken)
+    }
+
+    fn given(&self) -> MutexGuard<'_, Given> {
+        // What was remembered is whole after any panic.
+        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

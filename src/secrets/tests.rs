@@ -1,0 +1,101 @@
+use super::*;
+use crate::quota::declare;
+
+fn secrets() -> Secrets {
+    Secrets::with_environment(|name| match name {
+        "KEY" => Some("s3cr&t \"key\"/é".into()),
+        "SHORT" => Some("abc".into()),
+        "EMPTY" => Some("".into()),
+        _ => None,
+    })
+}
+
+fn upstream() -> Upstream {
+    let text = "[credential.main]\nsecret = { key = \"k-${env:KEY}\", gone = \"${env:GONE}\" }";
+    declare::parse("test", "test.toml", text).unwrap()
+}
+
+fn env(name: &str) -> Secret {
+    Secret::Env(name.to_owned())
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let (secrets, upstream) = (secrets(), upstream());
+    let told = |secret: Secret, credential| {
+        secrets.resolve(&secret, &upstream, credential).unwrap_err().to_string()
+    };
+    let named = |name: &str| Secret::Named(name.to_owned());
+    assert_eq!(told(env("GONE"), None), "`${env:GONE}` is not set");
+    assert_eq!(told(env("EMPTY"), None), "`${env:EMPTY}` is not set");
+    assert_eq!(told(named("gone"), Some("main")), "`${env:GONE}` is not set");
+    assert_eq!(
+        told(named("key"), None),
+        "`${secret:key}` needs a credential, and the job has none"
+    );
+    let undeclared = "the credential `main` declares no `${secret:kye}`";
+    assert_eq!(told(named("kye"), Some("main")), undeclared);
+    let file = Secret::File("/nowhere/at/all".to_owned());
+    assert_eq!(told(file, None), "`${file:/nowhere/at/all}` cannot be read");
+}
+
+#[test]
+fn a_file_loses_its_last_line_break_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("key");
+    let secret = Secret::File(path.to_str().unwrap().to_owned());
+    let read = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        secrets().resolve(&secret, &upstream(), None)
+    };
+    assert_eq!(read("key\n").unwrap(), "key");
+    assert_eq!(read("key\r\n").unwrap(), "key");
+    assert_eq!(read(" key \n\n").unwrap(), " key \n");
+    assert!(matches!(read("\n"), Err(SecretError::EmptyFile(_))));
+}
+
+#[test]
+fn every_form_of_a_value_is_found() {
+    let (secrets, upstream) = (secrets(), upstream());
+    let value = secrets.resolve(&env("KEY"), &upstream, None).unwrap();
+    let redactor = secrets.redactor();
+    let found = |text: &str| assert_eq!(redactor.redact(text), "a ${env:KEY} z", "{text}");
+    found(&format!("a {value} z"));
+    found("a s3cr%26t%20%22key%22%2F%C3%A9 z");
+    found("a s3cr%26t%20%22key%22%2f%c3%a9 z");
+    found("a s3cr%26t+%22key%22%2F%C3%A9 z");
+    found("a s3cr&t \\\"key\\\"/é z");
+    found("a s3cr&t \\\"key\\\"\\/é z");
+}
+
+#[test]
+fn base64_is_found_at_each_alignment() {
+    let secrets = Secrets::with_environment(|_| Some("correct horse".into()));
+    secrets.resolve(&env("KEY"), &upstream(), None).unwrap();
+    let redactor = secrets.redactor();
+    // "correct horse", "u:correct horse" and "a:bcorrect horse!" in base64.
+    for text in ["Y29ycmVjdCBob3JzZQ==", "dTpjb3JyZWN0IGhvcnNl", "YTpiY29ycmVjdCBob3JzZSE="] {
+        assert!(redactor.redact(text).contains("${env:KEY}"), "{text}: {}", redactor.redact(text));
+    }
+}
+
+#[test]
+fn a_credential_is_shown_as_what_it_is_made_of() {
+    let (secrets, upstream) = (secrets(), upstream());
+    let secret = Secret::Named("key".to_owned());
+    let value = secrets.resolve(&secret, &upstream, Some("main")).unwrap();
+    let redactor = secrets.redactor();
+    assert_eq!(redactor.redact(&value), "${secret:key}");
+    assert_eq!(redactor.redact("s3cr&t \"key\"/é"), "${env:KEY}");
+}
+
+#[test]
+fn short_values_and_other_text_are_left_alone() {
+    let secrets = secrets();
+    assert_eq!(secrets.redactor().redact("abc"), "abc");
+    secrets.resolve(&env("SHORT"), &upstream(), None).unwrap();
+    assert_eq!(secrets.redactor().redact("abc"), "abc");
+    secrets.resolve(&env("KEY"), &upstream(), None).unwrap();
+    assert_eq!(secrets.redactor().redact_bytes(b"\xff\x00"), &b"\xff\x00"[..]);
+    assert!(!format!("{secrets:?} {:?}", secrets.redactor()).contains("s3cr"));
+}
