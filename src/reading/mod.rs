@@ -2,14 +2,51 @@
 //!
 //! An answer goes in, a [`Reading`] comes out: a typed reason, whether waiting alone can help, and
 //! the earliest instant at which the upstream lets us come back.
+//!
+//! | file | noun |
+//! | --- | --- |
+//! | [`reason`] | why an answer is what it is |
+//! | [`rules`] | `[[reading]]` of a quota file |
+//! | `view` | the answer as readers see it |
+//! | `verdict` | what one reader found |
+//! | `marks` | challenge and block pages of CDNs |
+//! | `named` | header fields that name the reason |
+//! | `body` | dialects of bodies, one a file |
+//! | `limits` | buckets in header fields; `families` (`X-RateLimit-*`) and `fields` (`RateLimit`) find them |
+//! | `status` | the status table |
+//! | `hint` | the order of the sources of a hint |
+//! | `retry_after`, `dates`, `number`, `moment`, `window` | how times are written |
+//! | `calendar` | the next reset of a budget |
 
+mod body;
+mod calendar;
+mod dates;
+mod families;
+mod fields;
+mod github;
+mod hint;
+mod limits;
+mod marks;
+mod moment;
+mod named;
+mod number;
 pub mod reason;
+mod retry_after;
 pub mod rules;
+mod status;
+mod verdict;
+mod view;
+mod window;
 
 use std::time::Duration;
 
 use crate::clock::Timestamp;
+use crate::quota::Upstream;
+use hint::Hint;
 pub use reason::Reason;
+use rules::Rule;
+use verdict::Verdict;
+use view::View;
 
 /// One HTTP answer with the request it belongs to.
 #[derive(Clone, Copy, Debug)]
@@ -49,4 +86,113 @@ pub struct Reading {
     pub wait: Option<Duration>,
     /// How long this reason may stand before it becomes another: a rule's `for_at_most` and `then`.
     pub becomes: Option<(Duration, Reason)>,
+}
+
+/// Readers that know the answer's own marks, in their order; the first that knows it decides.
+const READERS: [fn(&View<'_>) -> Option<Verdict>; 9] = [
+    marks::block_page,
+    named::read,
+    body::problem::read,
+    body::google::read,
+    body::aws::read,
+    body::graphql::read,
+    body::codes::read,
+    body::phrases::read,
+    limits::read,
+];
+
+/// Reads an answer of `upstream`: the mark of a challenge, the upstream's rules, a body or header
+/// that names its own reason, header fields, status. Pure; never fails, whatever the bytes.
+///
+/// ```
+/// use paceline::clock::Timestamp;
+/// use paceline::reading::{Answer, Reason, read};
+///
+/// let headers = [("Retry-After".to_owned(), "120".to_owned())];
+/// let reading = read(None, &Answer {
+///     method: "GET",
+///     url: "https://api.example.com/v1/items",
+///     received_at: Timestamp::from_secs(1_772_366_400),
+///     status: 429,
+///     headers: &headers,
+///     body: b"",
+/// });
+/// assert_eq!(reading.reason, Reason::RateLimited);
+/// assert_eq!(reading.retry_at, Some(Timestamp::from_secs(1_772_366_520)));
+/// assert_eq!(reading.source, "status 429; retry-after");
+/// ```
+pub fn read(upstream: Option<&Upstream>, answer: &Answer<'_>) -> Reading {
+    let view = &View::new(answer);
+    let (verdict, rule) = decide(upstream, view);
+    let verdict = limits::refine(view, body::words::said(view), verdict);
+    let verdict = passing(view, verdict);
+    let waits = verdict.retryable || verdict.reason == Reason::AcceptedPending;
+    let asked = hint::Asked { view, upstream, rule, verdict: &verdict };
+    let hint = if waits { hint::find(&asked) } else { None };
+    conclude(view, verdict, rule, hint)
+}
+
+fn decide<'u>(upstream: Option<&'u Upstream>, view: &View<'_>) -> (Verdict, Option<&'u Rule>) {
+    if let Some(verdict) = marks::challenge(view) {
+        return (verdict, None);
+    }
+    let rules = upstream.map(|upstream| upstream.readings.as_slice()).unwrap_or_default();
+    if let Some((number, rule)) = (1..).zip(rules).find(|(_, rule)| rule.fits(view)) {
+        return (rule.verdict(number), Some(rule));
+    }
+    let known = READERS.iter().find_map(|reader| reader(view));
+    (known.unwrap_or_else(|| status::read(view)), None)
+}
+
+/// A size or a block that names a wait is a passing state (RFC 9110 section 15.5.14).
+fn passing(view: &View<'_>, verdict: Verdict) -> Verdict {
+    let may_pass = match verdict.reason {
+        Reason::TooLarge => view.status() == 413,
+        Reason::Blocked => true,
+        _ => false,
+    };
+    let waits = || retry_after::milliseconds(view).or_else(|| retry_after::seconds(view)).is_some();
+    let retryable = verdict.retryable || (verdict.open && may_pass && waits());
+    Verdict { retryable, ..verdict }
+}
+
+fn conclude(view: &View<'_>, verdict: Verdict, rule: Option<&Rule>, hint: Option<Hint>) -> Reading {
+    let (retry_at, clamped) = match &hint {
+        Some(hint) => {
+            let (at, clamped) = moment::clamp(view.received_at(), hint.at);
+            (Some(at), clamped)
+        }
+        None => (None, false),
+    };
+    let source = match &hint {
+        Some(hint) => format!("{}; {}", verdict.source, hint.source),
+        None => verdict.source,
+    };
+    let limit = rule.and_then(|rule| rule.limit.clone()).or(hint.and_then(|hint| hint.limit));
+    Reading {
+        reason: verdict.reason,
+        retryable: verdict.retryable,
+        retry_at,
+        clamped,
+        source,
+        limit,
+        detail: detail(view, rule, clamped),
+        wait: verdict.wait.filter(|_| verdict.retryable),
+        becomes: rule.and_then(|rule| Some((rule.for_at_most?, rule.then?))),
+    }
+}
+
+/// What the rule says, what the server said, and whether its hint was cut.
+fn detail(view: &View<'_>, rule: Option<&Rule>, clamped: bool) -> String {
+    let said = body::words::said(view).map(body::words::shown).filter(|said| !said.is_empty());
+    let says = rule.and_then(|rule| rule.says.clone());
+    let mut detail = match (says, said) {
+        (Some(says), Some(said)) => format!("{says}: {said}"),
+        (Some(words), None) | (None, Some(words)) => words,
+        (None, None) => format!("status {} without a word", view.status()),
+    };
+    if clamped {
+        detail.push_str(" (the hint is more than 31 days off and was clamped there)");
+    }
+    detail
 }

@@ -4,8 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use regex::Regex;
+use serde_json::Value;
 
 use super::Reason;
+use super::moment::Moment;
+use super::number::{Number, parse_duration};
+use super::verdict::Verdict;
+use super::view::View;
+use super::{dates, retry_after};
 use crate::quota::Sureness;
 
 /// One rule: where all of `when` agrees, the rest is the reading.
@@ -19,7 +25,8 @@ pub struct Rule {
     pub wait: Option<Duration>,
     /// A penalty that the upstream documents; counts as the upstream's hint.
     pub hint: Option<Duration>,
-    /// Takes a hint from a sentence: groups `h`, `m`, `s`, `ms` are parts of a duration.
+    /// Takes a hint from a sentence in the body: the named groups `h`, `m`, `s`, `ms` are parts of
+    /// a duration, `at` is an instant.
     pub wait_pattern: Option<Regex>,
     /// Takes a hint from a header of declared unit.
     pub reset: Option<ResetHeader>,
@@ -94,4 +101,94 @@ pub enum ResetUnit {
     Duration,
     /// `rfc3339`: an instant.
     Rfc3339,
+}
+
+impl Rule {
+    /// Whether all of `when` agrees.
+    pub(crate) fn fits(&self, view: &View<'_>) -> bool {
+        self.when.fits(view)
+    }
+
+    /// What it says; hints are looked for elsewhere. `number` counts the rules from 1.
+    pub(crate) fn verdict(&self, number: usize) -> Verdict {
+        Verdict {
+            retryable: self.retryable.unwrap_or(self.reason.is_retryable()),
+            wait: self.wait,
+            open: false,
+            ..Verdict::new(self.reason, format!("rule {number}"))
+        }
+    }
+
+    /// The hint in a sentence that `wait_pattern` finds.
+    pub(crate) fn sentence_hint(&self, view: &View<'_>) -> Option<Moment> {
+        let found = self.wait_pattern.as_ref()?.captures(view.text())?;
+        if let Some(at) = found.name("at") {
+            return retry_after::whole(at.as_str(), view.received_at());
+        }
+        let part = |unit: &str| Some(format!("{}{unit}", found.name(unit)?.as_str()));
+        let text: String = ["h", "m", "s", "ms"].into_iter().filter_map(part).collect();
+        parse_duration(&text).map(Moment::After)
+    }
+}
+
+impl When {
+    fn fits(&self, view: &View<'_>) -> bool {
+        let status = |pattern: &StatusPattern| pattern.fits(view.status());
+        (self.status.is_empty() || self.status.iter().any(status))
+            && self.header.iter().all(|(name, pattern)| pattern.fits(view.values(name)))
+            && self.json.iter().all(|(pointer, pattern)| {
+                let value = view.at(pointer).map(text_of);
+                pattern.fits(value.as_deref().into_iter())
+            })
+            && self.body.as_ref().is_none_or(|body| body.is_match(view.text()))
+    }
+}
+
+impl StatusPattern {
+    /// Whether it is that status, or of that hundred.
+    pub const fn fits(self, status: u16) -> bool {
+        match self {
+            StatusPattern::Exact(exact) => status == exact,
+            StatusPattern::Class(class) => status / 100 == class,
+        }
+    }
+}
+
+impl ValuePattern {
+    /// Whether one of `values` is as it must be; without any, only `present = false` fits.
+    fn fits<'v>(&self, mut values: impl Iterator<Item = &'v str>) -> bool {
+        match self {
+            ValuePattern::Equals(text) => values.any(|value| value == text),
+            ValuePattern::Matches(pattern) => values.any(|value| pattern.is_match(value)),
+            ValuePattern::Present(present) => values.next().is_some() == *present,
+        }
+    }
+}
+
+/// A JSON value as a rule compares it: a string itself, anything else as it is written.
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+impl ResetHeader {
+    /// What the header says, where the window that it belongs to is used up; of several the latest.
+    pub(crate) fn read(&self, view: &View<'_>) -> Option<crate::clock::Timestamp> {
+        let remaining = self.remaining.as_deref().and_then(|name| view.header(name));
+        if remaining.is_some_and(|left| !Number::parse(left).is_some_and(Number::is_zero)) {
+            return None;
+        }
+        let values = view.values(&self.header);
+        values.filter_map(|value| self.moment(value, view)?.resolve(view)).max()
+    }
+
+    fn moment(&self, value: &str, view: &View<'_>) -> Option<Moment> {
+        match self.unit {
+            Some(ResetUnit::EpochSeconds) => Number::parse(value).map(Number::epoch_seconds),
+            Some(ResetUnit::EpochMillis) => Number::parse(value).map(Number::epoch_millis),
+            Some(ResetUnit::DeltaSeconds) => Number::parse(value).map(Number::seconds),
+            Some(ResetUnit::Duration) => parse_duration(value).map(Moment::After),
+            Some(ResetUnit::Rfc3339) => dates::rfc3339(value).map(Moment::At),
+            None => retry_after::whole(value, view.received_at()),
+        }
+    }
 }

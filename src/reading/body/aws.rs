@@ -1,0 +1,112 @@
+//! AWS: codes in `__type`, `x-amzn-ErrorType` or XML. Which codes are throttles is botocore's list
+//! (botocore/retries/standard.py).
+
+use super::words;
+use crate::reading::Reason;
+use crate::reading::verdict::Verdict;
+use crate::reading::view::View;
+
+const CODES: &[(Reason, &[&str])] = &[
+    (
+        Reason::RateLimited,
+        &[
+            "Throttling",
+            "ThrottlingException",
+            "ThrottledException",
+            "RequestThrottledException",
+            "RequestThrottled",
+            "TooManyRequestsException",
+            "ProvisionedThroughputExceededException",
+            "TransactionInProgressException",
+            "RequestLimitExceeded",
+            "BandwidthLimitExceeded",
+            "LimitExceededException",
+            "SlowDown",
+            "PriorRequestNotComplete",
+            "EC2ThrottledException",
+        ],
+    ),
+    (
+        Reason::Transient,
+        &[
+            "RequestTimeout",
+            "RequestTimeoutException",
+            "InternalError",
+            "InternalFailure",
+            "InternalServerError",
+            "InternalServerException",
+        ],
+    ),
+    (Reason::Overloaded, &["ServiceUnavailable", "ServiceUnavailableException"]),
+    (
+        Reason::AuthExpired,
+        &["ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"],
+    ),
+    (
+        Reason::Misconfigured,
+        &[
+            "SignatureDoesNotMatch",
+            "InvalidSignatureException",
+            "InvalidAccessKeyId",
+            "InvalidClientTokenId",
+            "UnrecognizedClientException",
+            "MissingAuthenticationToken",
+            "MissingAuthenticationTokenException",
+            "IncompleteSignature",
+            "RequestTimeTooSkewed",
+            "OptInRequired",
+        ],
+    ),
+    (
+        Reason::Forbidden,
+        &["AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "NotAuthorized"],
+    ),
+    (Reason::TooLarge, &["EntityTooLarge", "RequestEntityTooLarge"]),
+];
+
+/// Reads a code of AWS's.
+pub(crate) fn read(view: &View<'_>) -> Option<Verdict> {
+    if let Some(verdict) = gateway(view).or_else(|| selling_partner(view)) {
+        return Some(verdict);
+    }
+    let code = code(view)?;
+    let (reason, _) = CODES.iter().find(|(_, codes)| codes.contains(&code))?;
+    Some(Verdict::new(*reason, format!("body {code}")))
+}
+
+/// The code, without what surrounds it: `com.amazon#Code`, `Code:http://...`.
+fn code<'v>(view: &'v View<'_>) -> Option<&'v str> {
+    let field = || Some(view.header("x-amzn-errortype")?.split(':').next()?.trim());
+    let json = || view.text_at("/__type");
+    let code = json().or_else(field).or_else(|| words::element(view, "Code"))?;
+    code.rsplit('#').next()
+}
+
+/// API Gateway words a used-up plan quota and a throttle differently:
+/// https://docs.aws.amazon.com/apigateway/latest/developerguide/supported-gateway-response-types.html
+fn gateway(view: &View<'_>) -> Option<Verdict> {
+    let message = view.text_at("/message").filter(|_| view.status() == 429)?;
+    message
+        .eq_ignore_ascii_case("limit exceeded")
+        .then(|| Verdict::new(Reason::QuotaExhausted, "body message Limit Exceeded"))
+}
+
+/// The Selling Partner API calls its token bucket a quota, and an expired token unauthorized.
+fn selling_partner(view: &View<'_>) -> Option<Verdict> {
+    let mut fields = view.fields();
+    let amazon = fields
+        .any(|(name, _)| name.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("x-amzn-")));
+    let ours = amazon || view.url().starts_with("https://sellingpartnerapi-");
+    match view.text_at("/errors/0/code").filter(|_| ours)? {
+        "QuotaExceeded" if view.status() == 429 => {
+            Some(Verdict { open: false, ..Verdict::new(Reason::RateLimited, "body QuotaExceeded") })
+        }
+        "Unauthorized" => {
+            let details = view.text_at("/errors/0/details").unwrap_or_default();
+            let expired = crate::reading::view::contains(details, "expired");
+            let reason = if expired { Reason::AuthExpired } else { Reason::Forbidden };
+            Some(Verdict::new(reason, "body Unauthorized"))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,69 @@
+//! The server's own words, for people and for fixed phrases.
+
+use crate::reading::view::View;
+
+/// Where a message stands, the most telling first.
+const MESSAGES: [&str; 19] = [
+    "/error/message",
+    "/message",
+    "/Message",
+    "/detail",
+    "/error_description",
+    "/error_message",
+    "/errorMessage",
+    "/errors/0/longMessage",
+    "/errors/0/message",
+    "/errors/0/detail",
+    "/description",
+    "/title",
+    "/error/errors/0/message",
+    "/error/info",
+    "/error/error",
+    "/error",
+    "/errors/0",
+    "/errors",
+    "/msg",
+];
+
+/// How much of them is shown.
+const LONGEST: usize = 200;
+
+/// The message of an error body; of a plain text its first line.
+pub(crate) fn said<'v>(view: &'v View<'_>) -> Option<&'v str> {
+    let present = |text: &&str| !text.trim().is_empty();
+    if view.json().is_some() {
+        return MESSAGES.iter().find_map(|place| view.text_at(place).filter(present));
+    }
+    if view.is_html() {
+        return element(view, "title").or_else(|| element(view, "h1")).filter(present);
+    }
+    element(view, "Message").filter(present).or_else(|| {
+        let first = view.text().lines().map(str::trim).find(|line| !line.is_empty());
+        first.filter(|line| !line.starts_with(['<', '{', '[']))
+    })
+}
+
+/// The text of the first element of that name, for small XML and HTML answers.
+pub(crate) fn element<'v>(view: &'v View<'_>, name: &str) -> Option<&'v str> {
+    let text = view.text();
+    let insides = text.match_indices('<').filter_map(|(at, _)| {
+        let tag = text.get(at + 1..)?;
+        let (found, after) = tag.split_at_checked(name.len())?;
+        let named = found.eq_ignore_ascii_case(name);
+        let ends = after.starts_with(['>', ' ', '\t', '\r', '\n']);
+        (named && ends).then(|| after.split_once('>'))?
+    });
+    let (_, inside) = { insides }.next()?;
+    inside.split('<').next().map(str::trim)
+}
+
+/// One line of at most 200 characters, without control characters.
+pub(crate) fn shown(text: &str) -> String {
+    let spaced: String =
+        text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    let line = spaced.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default().trim_end()),
+        None => line,
+    }
+}

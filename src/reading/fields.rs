@@ -1,0 +1,153 @@
+//! `RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers): today's lists of
+//! structured fields (RFC 9651), and the forms of its older drafts.
+//!
+//! Malformed fields are ignored, as the draft demands, and so are those of an answer that comes from
+//! a cache.
+
+use sfv::{BareItem, Dictionary, Item, List, ListEntry, Parser};
+
+use super::limits::Bucket;
+use super::moment::Moment;
+use super::number::Number;
+use super::view::View;
+use super::window::Window;
+
+/// One declared policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Policy {
+    /// Its name; drafts before 08 had the amount in its place.
+    name: Option<String>,
+    /// How many units.
+    amount: Option<i64>,
+    /// The length of its window.
+    window: Option<Window>,
+    /// Whether its unit is calls in flight.
+    is_concurrency: bool,
+}
+
+/// One bucket for each member of `RateLimit`.
+pub(crate) fn buckets(view: &View<'_>) -> Vec<Bucket> {
+    let Some(text) = view.joined("ratelimit").filter(|_| !is_cached(view)) else {
+        return Vec::new();
+    };
+    if let Some(items) = items(&text) {
+        let policies = policies(view);
+        return items.iter().filter_map(|item| bucket(item, &policies, view)).collect();
+    }
+    Parser::new(&text).parse().ok().and_then(|fields| draft07(&fields, view)).into_iter().collect()
+}
+
+/// The window of the named policies, the longest; for a problem's `violated-policies`.
+pub(crate) fn window_of(view: &View<'_>, name: &str) -> Option<Window> {
+    let policies = policies(view);
+    let policy = policies.iter().find(|policy| policy.name.as_deref() == Some(name));
+    policy.and_then(|policy| policy.window).or_else(|| Window::in_name(name))
+}
+
+/// The window behind `RateLimit-Remaining` of drafts 00 to 06: of the only policy, or of the one
+/// whose amount `RateLimit-Limit` names first (`10, 10;w=1, 1000;w=3600`).
+pub(crate) fn only_window(view: &View<'_>) -> Option<Window> {
+    let limit = view.joined("ratelimit-limit").and_then(|text| items(&text)).unwrap_or_default();
+    let amount = limit.first().and_then(|item| item.bare_item.as_integer()).map(i64::from);
+    let mut known: Vec<Policy> = limit.iter().map(policy).collect();
+    known.extend(policies(view));
+    known.retain(|policy| policy.window.is_some());
+    let same = known.iter().filter(|policy| amount.is_some() && policy.amount == amount);
+    match (known.as_slice(), same.map(|policy| policy.window).min()) {
+        (_, Some(window)) => window,
+        ([only], None) => only.window,
+        _ => None,
+    }
+}
+
+fn is_cached(view: &View<'_>) -> bool {
+    view.header("age").and_then(Number::parse).is_some_and(|age| !age.is_zero())
+}
+
+fn items(text: &str) -> Option<Vec<Item>> {
+    let list: List = Parser::new(text).parse().ok()?;
+    let item = |entry| match entry {
+        ListEntry::Item(item) => Some(item),
+        ListEntry::InnerList(_) => None,
+    };
+    Some(list.into_iter().filter_map(item).collect())
+}
+
+fn policies(view: &View<'_>) -> Vec<Policy> {
+    let items = view.joined("ratelimit-policy").and_then(|text| items(&text));
+    items.unwrap_or_default().iter().map(policy).collect()
+}
+
+fn policy(item: &Item) -> Policy {
+    let unit = item.params.get("qu").and_then(text);
+    Policy {
+        name: text(&item.bare_item),
+        amount: integer(item, "q").or_else(|| item.bare_item.as_integer().map(i64::from)),
+        window: integer(item, "w")
+            .and_then(|seconds| u64::try_from(seconds).ok())
+            .filter(|seconds| *seconds > 0)
+            .map(Window::of_seconds),
+        is_concurrency: unit.as_deref() == Some("concurrent-requests"),
+    }
+}
+
+fn bucket(item: &Item, policies: &[Policy], view: &View<'_>) -> Option<Bucket> {
+    let name = text(&item.bare_item)?;
+    let policy = policies.iter().find(|policy| policy.name.as_deref() == Some(name.as_str()));
+    let delay = item.params.get("t").and_then(seconds);
+    Some(Bucket {
+        is_empty: integer(item, "r").map(|left| left == 0),
+        relative: delay.and_then(|delay| delay.resolve(view)),
+        absolute: None,
+        field: "ratelimit".to_owned(),
+        window: policy.and_then(|policy| policy.window).or_else(|| Window::in_name(&name)),
+        is_concurrency: policy.is_some_and(|policy| policy.is_concurrency),
+        name,
+    })
+}
+
+/// Draft 07 alone: `limit=100, remaining=50, reset=5`, one dictionary under today's name.
+fn draft07(fields: &Dictionary, view: &View<'_>) -> Option<Bucket> {
+    let value = |key: &str| match fields.get(key) {
+        Some(ListEntry::Item(item)) => Some(&item.bare_item),
+        _ => None,
+    };
+    let delay = value("reset").and_then(seconds)?;
+    let left = value("remaining").and_then(BareItem::as_integer).map(i64::from);
+    let amount = value("limit").and_then(BareItem::as_integer).map(i64::from);
+    let mut policies = policies(view);
+    if policies.len() > 1 {
+        policies.retain(|policy| policy.amount == amount);
+    }
+    Some(Bucket {
+        name: "ratelimit".to_owned(),
+        is_empty: left.map(|left| left == 0),
+        relative: delay.resolve(view),
+        field: "ratelimit".to_owned(),
+        window: policies.first().and_then(|policy| policy.window),
+        ..Bucket::default()
+    })
+}
+
+fn integer(item: &Item, key: &str) -> Option<i64> {
+    item.params.get(key).and_then(BareItem::as_integer).map(i64::from)
+}
+
+/// A number as a delay: decimals are not in the draft, and do no harm.
+fn seconds(value: &BareItem) -> Option<Moment> {
+    let number = match value {
+        BareItem::Integer(whole) => whole.to_string(),
+        BareItem::Decimal(decimal) => decimal.to_string(),
+        _ => return None,
+    };
+    Number::parse(&number).map(Number::seconds)
+}
+
+/// A name: a string, or (leniently) a token, as one of the draft's own examples has it.
+fn text(value: &BareItem) -> Option<String> {
+    match value {
+        BareItem::String(text) => Some(text.as_str().to_owned()),
+        BareItem::Token(token) => Some(token.as_str().to_owned()),
+        _ => None,
+    }
+}
