@@ -105,7 +105,7 @@ impl FromStr for JobState {
 pub struct UnknownState(String);
 
 /// What is sent. Everything here froze when the job was added; secrets are still placeholders.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Request {
     /// The HTTP method, in capitals.
     pub method: String,

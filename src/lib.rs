@@ -3,9 +3,11 @@
 pub mod address;
 pub mod clock;
 pub mod job;
+pub mod next;
 pub mod plan;
 pub mod quota;
 pub mod reading;
 pub mod retry;
 pub mod secrets;
+pub mod store;
 pub mod template;

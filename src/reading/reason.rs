@@ -109,6 +109,19 @@ impl Reason {
         )
     }
 
+    /// Whether the job itself cannot be answered as wished, whoever sends it and whenever.
+    pub const fn is_permanent(self) -> bool {
+        matches!(
+            self,
+            Reason::InvalidRequest
+                | Reason::NotFound
+                | Reason::Gone
+                | Reason::TooLarge
+                | Reason::Unprocessable
+                | Reason::Unknown
+        )
+    }
+
     /// Whether the job was done as wished.
     pub const fn is_success(self) -> bool {
         matches!(self, Reason::Ok | Reason::AcceptedPending)

@@ -1,0 +1,213 @@
+//! PURE: what next? One reading and the facts about its job lead to exactly one move.
+
+use crate::clock::{Now, Timestamp};
+use crate::quota::RetryPolicy;
+use crate::reading::{Reading, Reason};
+use crate::retry::{after_hint, backoff};
+
+/// What is known about a call's job, its partition and the instance that a refusal concerns.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// Both times.
+    pub now: Now,
+    /// How failures and refusals are waited for.
+    pub policy: &'a RetryPolicy,
+    /// Whether sending twice does no harm.
+    pub repeatable: bool,
+    /// Whether any of the call may have reached the upstream.
+    pub left: bool,
+    /// Worthless after this (store time).
+    pub deadline_at: Option<Timestamp>,
+    /// The job's failures before this call.
+    pub failures: u32,
+    /// Whether the job's last try met a refusal that only a person can lift.
+    pub job_refused_hard: bool,
+    /// Such refusals in a row of the partition, before this call.
+    pub hard_refusals: u32,
+    /// Refusals in a row of the instance that this one concerns, before this call.
+    pub refusals: u32,
+    /// Since when the instance was refused for this same reason (store time), where it was.
+    pub reason_since: Option<Timestamp>,
+    /// A number from 0 to 1 that jitter is made of.
+    pub random: f64,
+}
+
+/// What becomes of the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobNext {
+    /// It was answered as wished.
+    Done,
+    /// It will not be.
+    Failed,
+    /// It may have been done and must not be sent twice.
+    Unsure,
+    /// It could have gone again at `could_go_at` (store time), which is past its deadline.
+    Expired {
+        /// The instant.
+        could_go_at: Timestamp,
+    },
+    /// It is queued again.
+    Again {
+        /// Not before this (store time).
+        due_at: Timestamp,
+        /// Whether this counts towards `max_attempts`.
+        failure: bool,
+    },
+}
+
+/// The move that a reading leads to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Next {
+    /// Of the job.
+    pub job: JobNext,
+    /// The reason, after `for_at_most` turned it into another.
+    pub reason: Reason,
+    /// The instance, or the partition, closes until then (store time).
+    pub block: Option<Timestamp>,
+    /// The partition stops until a person acts: why, for people.
+    pub hold: Option<String>,
+    /// Whether this was a refusal that only a person can lift.
+    pub refused_hard: bool,
+}
+
+impl Next {
+    fn of(job: JobNext, reason: Reason) -> Next {
+        Next { job, reason, block: None, hold: None, refused_hard: false }
+    }
+
+    /// Whether the upstream's answer shows that nothing stands in the partition's way.
+    pub fn is_open(&self) -> bool {
+        self.block.is_none() && self.hold.is_none() && !self.refused_hard
+    }
+}
+
+/// Refusals in a row that only a person can lift, at which a partition is held.
+const HARD_REFUSALS: u32 = 2;
+
+/// What follows from a reading.
+pub fn next(reading: &Reading, facts: &Facts<'_>) -> Next {
+    if reading.reason.is_success() {
+        return Next::of(JobNext::Done, reading.reason);
+    }
+    if let Some(then) = outlived(reading, facts) {
+        let mut next = hold(then, facts, format!("{} did not pass", reading.reason));
+        next.refused_hard = true;
+        return next;
+    }
+    match (reading.retryable, reading.reason) {
+        (true, Reason::Transient) => failure(reading, facts),
+        (true, Reason::Overloaded) if reading.retry_at.is_none() && reading.wait.is_none() => {
+            let mut next = failure(reading, facts);
+            next.block =
+                Some(facts.now.store + backoff(facts.policy, facts.refusals + 1, facts.random));
+            within_deadline(next, facts)
+        }
+        (true, _) => refused(reading, facts),
+        (false, Reason::Transient) if facts.left && !facts.repeatable => {
+            Next::of(JobNext::Unsure, reading.reason)
+        }
+        (false, reason) => for_good(reason, facts),
+    }
+}
+
+/// The reason that this one becomes, where it has stood for longer than its rule allows.
+fn outlived(reading: &Reading, facts: &Facts<'_>) -> Option<Reason> {
+    let (at_most, then) = reading.becomes?;
+    let stood = facts.now.store.since(facts.reason_since?);
+    (stood >= at_most).then_some(then)
+}
+
+/// A fault of the upstream's, or no answer: the job backs off, and fails when its tries are used up.
+fn failure(reading: &Reading, facts: &Facts<'_>) -> Next {
+    let reason = reading.reason;
+    if reason == Reason::Transient && facts.left && !facts.repeatable {
+        return Next::of(JobNext::Unsure, reason);
+    }
+    let failures = facts.failures + 1;
+    if failures >= facts.policy.max_attempts {
+        return Next::of(JobNext::Failed, reason);
+    }
+    let own = facts.now.store + backoff(facts.policy, failures, facts.random);
+    let due_at = come_back(reading, facts).map_or(own, |hint| hint.max(own));
+    within_deadline(Next::of(JobNext::Again { due_at, failure: true }, reason), facts)
+}
+
+/// Told to wait: everybody on the instance does, and nobody loses an attempt.
+fn refused(reading: &Reading, facts: &Facts<'_>) -> Next {
+    let now = facts.now.store;
+    if let Some(hint) = reading.retry_at {
+        let wait = facts.now.to_store(hint).since(now);
+        if reading.clamped || wait > facts.policy.max_hint {
+            let days = wait.as_secs() / 86_400;
+            return hold(
+                reading.reason,
+                facts,
+                format!(
+                    "the upstream asks to wait {days} days or longer, more than `max_hint` allows"
+                ),
+            );
+        }
+    }
+    let own = || now + backoff(facts.policy, facts.refusals + 1, facts.random);
+    let until = come_back(reading, facts).unwrap_or_else(own);
+    let mut next = Next::of(JobNext::Again { due_at: now, failure: false }, reading.reason);
+    next.block = Some(until);
+    within_deadline(next, facts)
+}
+
+/// The upstream's hint, else the rule's own wait, with jitter on top (store time).
+fn come_back(reading: &Reading, facts: &Facts<'_>) -> Option<Timestamp> {
+    let now = facts.now.store;
+    let hint = reading.retry_at.map(|hint| facts.now.to_store(hint));
+    let at = hint.or_else(|| reading.wait.map(|wait| now + wait))?;
+    (at > now).then(|| after_hint(now, at, facts.random))
+}
+
+/// Waiting alone will not help.
+fn for_good(reason: Reason, facts: &Facts<'_>) -> Next {
+    match reason {
+        Reason::Blocked => hold(reason, facts, "the upstream shut us out".to_owned()),
+        Reason::Misconfigured | Reason::Forbidden | Reason::AuthExpired => hard(reason, facts),
+        Reason::QuotaExhausted
+        | Reason::RateLimited
+        | Reason::ConcurrencyLimited
+        | Reason::Overloaded
+        | Reason::KeyPending => {
+            hold(reason, facts, "the upstream says that waiting will not help".to_owned())
+        }
+        _ => Next::of(JobNext::Failed, reason),
+    }
+}
+
+/// A refusal that only a person can lift. The second in a row holds the partition; a job that meets it
+/// again after others got through is at fault itself, and fails.
+fn hard(reason: Reason, facts: &Facts<'_>) -> Next {
+    if facts.hard_refusals + 1 >= HARD_REFUSALS {
+        let mut next = hold(reason, facts, format!("refused {HARD_REFUSALS} times in a row"));
+        next.refused_hard = true;
+        return next;
+    }
+    if facts.job_refused_hard {
+        return Next::of(JobNext::Failed, reason);
+    }
+    let due_at = facts.now.store + backoff(facts.policy, 1, facts.random);
+    let mut next = Next::of(JobNext::Again { due_at, failure: false }, reason);
+    next.refused_hard = true;
+    within_deadline(next, facts)
+}
+
+fn hold(reason: Reason, facts: &Facts<'_>, why: String) -> Next {
+    let again = JobNext::Again { due_at: facts.now.store, failure: false };
+    Next { hold: Some(why), ..Next::of(again, reason) }
+}
+
+/// A job that could go again only past its deadline expires now.
+fn within_deadline(mut next: Next, facts: &Facts<'_>) -> Next {
+    if let (JobNext::Again { due_at, .. }, Some(deadline)) = (next.job, facts.deadline_at) {
+        let could_go_at = next.block.map_or(due_at, |until| until.max(due_at));
+        if could_go_at > deadline {
+            next.job = JobNext::Expired { could_go_at };
+        }
+    }
+    next
+}

@@ -1,0 +1,213 @@
+//! What people do: hold, resume, retry, cancel, resolve, set, prune, spend.
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, named_params, params_from_iter};
+
+use super::instances::{Instances, entries, save_usage, stored, to_json, windows_since};
+use super::writer::Txn;
+use super::{places, queries};
+use crate::clock::Timestamp;
+use crate::job::{Columns, JobState};
+use crate::quota::decide::Usage;
+use crate::quota::{LimitRule, Upstream};
+use crate::store::{Act, Filter, Hold, Resolution, StoreError};
+
+pub(super) fn hold(txn: &Txn<'_>, hold: &Hold) -> rusqlite::Result<u64> {
+    let id = places::upstream_id(txn.conn, &hold.upstream)?;
+    let partitions = places::matching(txn.conn, id, &hold.key)?;
+    let now = txn.now.store.as_nanos();
+    if hold.key.is_empty() {
+        let mut set = txn.conn.prepare_cached(queries::UPSTREAM_HOLD)?;
+        set.execute(named_params! {
+            ":id": id, ":now": now, ":reason": hold.reason, ":detail": hold.detail,
+        })?;
+    } else {
+        let mut set = txn.conn.prepare_cached(queries::PARTITION_HOLD)?;
+        for partition in partitions.keys() {
+            set.execute(named_params! {
+                ":id": partition, ":now": now, ":reason": hold.reason, ":detail": hold.detail,
+            })?;
+        }
+    }
+    places::bump_block_seq(txn.conn)?;
+    Ok(partitions.len() as u64)
+}
+
+/// Opens what was held. Each partition is left half open, so that one probe goes before the rest, and
+/// with one refusal counted, so that a second of the kind holds it again at once.
+pub(super) fn resume(txn: &Txn<'_>, upstream: &str, key: &Columns) -> rusqlite::Result<u64> {
+    let Some(row) = places::upstream(txn.conn, upstream)? else { return Ok(0) };
+    let mut resumed = 0;
+    if key.is_empty() && row.held.is_some() {
+        txn.conn.prepare_cached(queries::UPSTREAM_RESUME)?.execute([row.id])?;
+        resumed += 1;
+    }
+    let now = txn.now.store.as_nanos();
+    for (partition, columns) in places::matching(txn.conn, row.id, key)? {
+        let mut query = txn.conn.prepare_cached(queries::PARTITION_RESUME)?;
+        if query.execute(named_params! { ":id": partition })? == 0 {
+            continue;
+        }
+        resumed += 1;
+        let mut open = txn.conn.prepare_cached(queries::GATE_HALF_OPEN)?;
+        let gate: i64 = open.query_row(
+            named_params! { ":upstream": row.id, ":key": to_json(&columns), ":now": now },
+            |row| row.get(0),
+        )?;
+        let mut set = txn.conn.prepare_cached(queries::PARTITION_GATE)?;
+        set.execute(named_params! { ":id": partition, ":gate": gate })?;
+        places::refresh(txn, partition)?;
+    }
+    Ok(resumed)
+}
+
+/// The states that an act changes.
+fn acts_on(act: &Act) -> &'static [JobState] {
+    match act {
+        Act::Cancel | Act::Set { .. } => &[JobState::Queued],
+        Act::Resolve(_) => &[JobState::Unsure],
+        Act::Retry => &[
+            JobState::Done,
+            JobState::Failed,
+            JobState::Expired,
+            JobState::Cancelled,
+            JobState::Unsure,
+        ],
+        Act::Prune => &[JobState::Done, JobState::Failed, JobState::Expired, JobState::Cancelled],
+    }
+}
+
+/// The filter's condition with its values, narrowed to what the act changes; `None`: nothing.
+fn narrowed(filter: &Filter, act: &Act) -> Option<(String, Vec<Value>)> {
+    let allowed = acts_on(act);
+    let wanted: Vec<JobState> = match filter.states.is_empty() {
+        true => allowed.to_vec(),
+        false => filter.states.iter().copied().filter(|state| allowed.contains(state)).collect(),
+    };
+    if wanted.is_empty() {
+        return None;
+    }
+    Some(queries::job_filter(&Filter { states: wanted, ..filter.clone() }))
+}
+
+pub(super) fn count(conn: &Connection, filter: &Filter, act: &Act) -> rusqlite::Result<u64> {
+    let Some((condition, values)) = narrowed(filter, act) else { return Ok(0) };
+    let sql = queries::job_count(&condition);
+    let count: i64 = conn.query_row(&sql, params_from_iter(values), |row| row.get(0))?;
+    Ok(u64::try_from(count).unwrap_or(0))
+}
+
+pub(super) fn act(txn: &Txn<'_>, filter: &Filter, act: &Act) -> rusqlite::Result<u64> {
+    let Some((condition, mut values)) = narrowed(filter, act) else { return Ok(0) };
+    let conn = txn.conn;
+    let most = filter.limit.map_or(-1, stored);
+    let partitions = match act {
+        Act::Prune | Act::Cancel => Vec::new(),
+        _ => touched(conn, &condition, &values)?,
+    };
+    let now = Value::from(txn.now.store.as_nanos());
+    let (sql, own): (String, Vec<Value>) = match act {
+        Act::Cancel => (queries::act_end("cancelled", "cancelled"), vec![now]),
+        Act::Retry | Act::Resolve(Resolution::Queued) => {
+            (queries::ACT_RETRY.to_owned(), vec![now.clone(), now])
+        }
+        Act::Resolve(Resolution::Done) => (queries::act_end("done", "resolved"), vec![now]),
+        Act::Resolve(Resolution::Failed) => (queries::act_end("failed", "resolved"), vec![now]),
+        Act::Set { priority, deadline_at, due_at } => queries::act_set(
+            *priority,
+            deadline_at.map(|at| at.map(Timestamp::as_nanos)),
+            due_at.map(Timestamp::as_nanos),
+        ),
+        Act::Prune => {
+            let bodies = queries::prune_bodies(&condition);
+            let mut args = values.clone();
+            args.push(Value::from(most));
+            conn.execute(&bodies, params_from_iter(args))?;
+            (queries::PRUNE.to_owned(), Vec::new())
+        }
+    };
+    let sql = queries::act_where(&sql, &condition);
+    let mut args = own;
+    args.append(&mut values);
+    args.push(Value::from(most));
+    let changed = conn.execute(&sql, params_from_iter(args))?;
+    for partition in partitions {
+        places::refresh(txn, partition)?;
+    }
+    Ok(changed as u64)
+}
+
+fn touched(conn: &Connection, condition: &str, values: &[Value]) -> rusqlite::Result<Vec<i64>> {
+    let mut query = conn.prepare(&queries::job_partitions(condition))?;
+    let rows = query.query_map(params_from_iter(values), |row| row.get(0))?;
+    rows.collect()
+}
+
+/// Whether units can be recorded on that limit under that key.
+pub(super) fn check_spend(
+    upstream: &Upstream,
+    limit: &str,
+    key: &Columns,
+) -> Result<(), StoreError> {
+    let declared = upstream
+        .limit(limit)
+        .filter(|l| matches!(l.rule, LimitRule::Budget(_) | LimitRule::Rolling(_)));
+    let Some(declared) = declared else {
+        let (upstream, limit) = (upstream.name.clone(), limit.to_owned());
+        return Err(StoreError::NoSuchLimit { upstream, limit });
+    };
+    let complete = declared.key.iter().all(|name| key.contains_key(name));
+    if complete && key.len() == declared.key.len() {
+        return Ok(());
+    }
+    Err(StoreError::WrongKey { limit: limit.to_owned(), expected: declared.key.clone() })
+}
+
+pub(super) fn spend(
+    txn: &Txn<'_>,
+    upstream: &Upstream,
+    limit: &str,
+    key: &Columns,
+    units: i64,
+) -> rusqlite::Result<()> {
+    let Some(position) = upstream.limits.iter().position(|declared| declared.name == limit) else {
+        return Ok(());
+    };
+    let upstream_id = places::upstream_id(txn.conn, &upstream.name)?;
+    let mut instances = Instances::new(txn.conn, txn.now, upstream_id, upstream);
+    let index = instances.of_limit(position, key)?;
+    let id = instances.row(index)?;
+    let more = u64::try_from(units).unwrap_or(0);
+    let fewer = units.unsigned_abs() - more;
+    let rule = upstream.limits.get(position).map(|declared| declared.rule_for(key));
+    match rule {
+        Some(LimitRule::Budget(budget)) => {
+            let starts = budget.windows_at(txn.now, txn.now.store);
+            let from = starts.iter().copied().min().unwrap_or(Timestamp::EPOCH);
+            let before = windows_since(txn.conn, id, from)?;
+            let mut after = before.clone();
+            for start in starts {
+                let window = after.0.entry(start).or_default();
+                window.spent = window.spent.saturating_add(more).saturating_sub(fewer);
+            }
+            save_usage(txn.conn, id, Some(&Usage::Budget(before)), &Usage::Budget(after))?;
+        }
+        Some(LimitRule::Rolling(_)) => {
+            let before = entries(txn.conn, id)?;
+            let mut after = before.clone();
+            let mut left = fewer;
+            for (_, taken) in after.0.iter_mut().rev() {
+                let back = left.min(*taken);
+                *taken -= back;
+                left -= back;
+            }
+            after.0.retain(|(_, taken)| *taken > 0);
+            if more > 0 {
+                after.0.push((txn.now.store, more));
+            }
+            save_usage(txn.conn, id, Some(&Usage::Rolling(before)), &Usage::Rolling(after))?;
+        }
+        _ => {}
+    }
+    places::reconsider(txn, upstream_id)
+}

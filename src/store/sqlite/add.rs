@@ -1,0 +1,193 @@
+//! Additions: jobs enter the queue under a load's name, duplicates are counted.
+
+use std::collections::HashMap;
+
+use rusqlite::{OptionalExtension, named_params};
+use sha2::{Digest, Sha256};
+
+use super::instances::to_json;
+use super::writer::Txn;
+use super::{places, queries};
+use crate::clock::Timestamp;
+use crate::job::{Columns, Dedupe, JobId, NewJob, Request};
+use crate::quota::Upstream;
+use crate::store::Added;
+use crate::template::{Place, Template};
+
+const NANOS_PER_DAY: i64 = 86_400 * crate::clock::NANOS_PER_SEC;
+
+/// Stands for "for ever" where a dedupe mark names a day.
+const FOR_EVER: i64 = -1;
+
+pub(super) fn add(
+    txn: &Txn<'_>,
+    upstream: &Upstream,
+    load: &str,
+    jobs: &[NewJob],
+) -> rusqlite::Result<Added> {
+    let mut addition = Addition::new(txn, upstream, load)?;
+    let mut added = Added::default();
+    for job in jobs {
+        match addition.add(job)? {
+            Some(id) => added.ids.push(id),
+            None => added.duplicates += 1,
+        }
+    }
+    for partition in addition.partitions.into_values() {
+        let mut grown = txn.conn.prepare_cached(queries::PARTITION_GROWN)?;
+        grown.execute(named_params! {
+            ":id": partition.id, ":priority": partition.priority,
+            ":due": partition.due_at.as_nanos(), ":now": txn.now.store.as_nanos(),
+        })?;
+    }
+    Ok(added)
+}
+
+/// One addition at work: what its jobs share is looked up once.
+struct Addition<'t> {
+    txn: &'t Txn<'t>,
+    upstream: &'t Upstream,
+    upstream_id: i64,
+    load_id: i64,
+    partitions: HashMap<Columns, GrownPartition>,
+    shapes: HashMap<Request, Shape>,
+}
+
+/// A partition that got jobs, with the best priority and the earliest due instant of these.
+struct GrownPartition {
+    id: i64,
+    key: String,
+    priority: u8,
+    due_at: Timestamp,
+}
+
+/// The stored parts that requests share, and the body's template for telling duplicates.
+struct Shape {
+    id: i64,
+    body: Option<Template>,
+}
+
+impl<'t> Addition<'t> {
+    fn new(txn: &'t Txn<'t>, upstream: &'t Upstream, load: &str) -> rusqlite::Result<Self> {
+        let upstream_id = places::upstream_id(txn.conn, &upstream.name)?;
+        txn.conn.prepare_cached(queries::LOAD_ADD)?.execute(named_params! {
+            ":name": load, ":now": txn.now.store.as_nanos(),
+        })?;
+        let load_id =
+            txn.conn.prepare_cached(queries::LOAD_ID)?.query_row([load], |row| row.get(0))?;
+        let (partitions, shapes) = (HashMap::new(), HashMap::new());
+        Ok(Addition { txn, upstream, upstream_id, load_id, partitions, shapes })
+    }
+
+    /// Adds a job; `None` where it is a duplicate.
+    fn add(&mut self, job: &NewJob) -> rusqlite::Result<Option<JobId>> {
+        let now = self.txn.now.store;
+        let due_at = job.not_before.map_or(now, |at| at.max(now));
+        let shape = self.shape(&job.request)?;
+        let partition = self.partition(&job.partition)?;
+        let dedupe = self.dedupe(job, &partition.1, &shape.1);
+        if let Some(key) = &dedupe
+            && self.is_marked(job.dedupe, key)?
+        {
+            return Ok(None);
+        }
+        let mut insert = self.txn.conn.prepare_cached(queries::JOB_ADD)?;
+        let id: Option<i64> = insert
+            .query_row(
+                named_params! {
+                    ":upstream": self.upstream_id, ":partition": partition.0, ":load": self.load_id,
+                    ":shape": shape.0, ":url": job.request.url, ":columns": to_json(&job.columns),
+                    ":priority": job.priority, ":due": due_at.as_nanos(),
+                    ":deadline": job.deadline_at.map(Timestamp::as_nanos),
+                    ":now": now.as_nanos(), ":dedupe": dedupe,
+                },
+                |row| row.get(0),
+            )
+            .optional()?;
+        let Some(id) = id else { return Ok(None) };
+        if let Some(key) = &dedupe {
+            self.mark(job.dedupe, key)?;
+        }
+        if let Some(grown) = self.partitions.get_mut(&job.partition) {
+            grown.priority = grown.priority.max(job.priority);
+            grown.due_at = grown.due_at.min(due_at);
+        }
+        Ok(Some(JobId(id)))
+    }
+
+    fn partition(&mut self, columns: &Columns) -> rusqlite::Result<(i64, String)> {
+        if let Some(known) = self.partitions.get(columns) {
+            return Ok((known.id, known.key.clone()));
+        }
+        let key = to_json(columns);
+        let conn = self.txn.conn;
+        let params = named_params! { ":upstream": self.upstream_id, ":key": key };
+        conn.prepare_cached(queries::PARTITION_ADD)?.execute(params)?;
+        let id = conn.prepare_cached(queries::PARTITION_ID)?.query_row(params, |row| row.get(0))?;
+        let grown = GrownPartition { id, key: key.clone(), priority: 0, due_at: Timestamp::MAX };
+        self.partitions.insert(columns.clone(), grown);
+        Ok((id, key))
+    }
+
+    fn shape(&mut self, request: &Request) -> rusqlite::Result<(i64, Option<Template>)> {
+        let shared = Request { url: String::new(), ..request.clone() };
+        if let Some(known) = self.shapes.get(&shared) {
+            return Ok((known.id, known.body.clone()));
+        }
+        let conn = self.txn.conn;
+        let params = named_params! {
+            ":method": shared.method, ":headers": to_json(&shared.headers),
+            ":body": shared.body.as_deref().unwrap_or_default(), ":has_body": shared.body.is_some(),
+        };
+        conn.prepare_cached(queries::SHAPE_ADD)?.execute(params)?;
+        let id = conn.prepare_cached(queries::SHAPE_ID)?.query_row(params, |row| row.get(0))?;
+        let body = shared.body.as_deref().and_then(|body| Template::parse(body).ok());
+        self.shapes.insert(shared, Shape { id, body: body.clone() });
+        Ok((id, body))
+    }
+
+    /// What duplicates are told by: 16 bytes of a SHA-256 over the key's parts, each with its length.
+    fn dedupe(&self, job: &NewJob, partition: &str, body: &Option<Template>) -> Option<[u8; 16]> {
+        if job.dedupe == Dedupe::None {
+            return None;
+        }
+        let mut hash = Sha256::new();
+        let mut part = |text: &str| {
+            hash.update((text.len() as u64).to_be_bytes());
+            hash.update(text);
+        };
+        part(&self.upstream.name);
+        match &job.dedupe_key {
+            Some(key) => part(key),
+            None => {
+                let body = body.as_ref().map(|body| body.freeze(&job.columns, Place::Plain));
+                part(partition);
+                part(&job.request.method);
+                part(&job.request.url);
+                part(&body.and_then(Result::ok).unwrap_or_default());
+            }
+        }
+        hash.finalize().first_chunk().copied()
+    }
+
+    fn mark_day(&self, dedupe: Dedupe) -> Option<i64> {
+        match dedupe {
+            Dedupe::Ever => Some(FOR_EVER),
+            Dedupe::Day => Some(self.txn.now.wall.as_nanos().div_euclid(NANOS_PER_DAY)),
+            Dedupe::None | Dedupe::Active => None,
+        }
+    }
+
+    fn is_marked(&self, dedupe: Dedupe, key: &[u8; 16]) -> rusqlite::Result<bool> {
+        let Some(day) = self.mark_day(dedupe) else { return Ok(false) };
+        let mut marked = self.txn.conn.prepare_cached(queries::DEDUPE_MARKED)?;
+        marked.exists(named_params! { ":dedupe": key, ":day": day })
+    }
+
+    fn mark(&self, dedupe: Dedupe, key: &[u8; 16]) -> rusqlite::Result<()> {
+        let Some(day) = self.mark_day(dedupe) else { return Ok(()) };
+        let mut mark = self.txn.conn.prepare_cached(queries::DEDUPE_MARK)?;
+        mark.execute(named_params! { ":dedupe": key, ":day": day })?;
+        Ok(())
+    }
+}

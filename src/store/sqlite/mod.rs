@@ -1,0 +1,370 @@
+//! The embedded store: SQLite in WAL mode, many processes on one machine.
+//!
+//! | file | noun |
+//! | --- | --- |
+//! | `schema` | opening a file: what it is, its migrations, its pragmas |
+//! | `writer` | the one thread that writes, in groups |
+//! | `queries` | every statement |
+//! | `add`, `claim`, `release`, `settle`, `sweep`, `acts`, `runners` | the transitions |
+//! | `instances` | limit instances within one transaction |
+//! | `places` | where a partition waits |
+//! | `inspect` | consistent reads for people |
+
+mod acts;
+mod add;
+mod claim;
+mod inspect;
+mod instances;
+mod places;
+mod queries;
+mod release;
+mod runners;
+mod schema;
+mod settle;
+mod sweep;
+mod writer;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::views::{AttemptView, JobView, LoadView, RunnerView, Tally, UpstreamView};
+use super::{
+    Act, Added, AttemptFilter, Claim, Claimed, Filter, Hold, KeptBody, Release, RunnerId, Settled,
+    Settlement, Store, StoreError, Swept,
+};
+use crate::clock::{Anchor, Clock, Now, Timeline, Timestamp};
+use crate::job::{CallId, Columns, JobId, NewJob};
+use crate::quota::{LimitRule, Upstream};
+use runners::RunnerLocks;
+use writer::{Durability, Writer};
+
+/// Which commits are synced to disk before they count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sync {
+    /// Those that a power cut must not undo: units of budgets, marks of unrepeatable calls.
+    #[default]
+    Charges,
+    /// All.
+    All,
+}
+
+/// How a store is opened.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The file; made where it is missing.
+    pub path: PathBuf,
+    /// Where time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// What is synced.
+    pub sync: Sync,
+    /// Whether a thread of its own writes, so that many wishes share a transaction. Without it each
+    /// call does its work at once on the caller's thread: for tests on a virtual clock.
+    pub threaded: bool,
+}
+
+impl Options {
+    /// A store at `path` on this machine's clock.
+    pub fn new(path: impl Into<PathBuf>, clock: Arc<dyn Clock>) -> Self {
+        Options { path: path.into(), clock, sync: Sync::Charges, threaded: true }
+    }
+}
+
+/// A store in one SQLite file. Clones share it.
+#[derive(Clone, Debug)]
+pub struct SqliteStore {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    path: PathBuf,
+    timeline: Timeline,
+    writer: Writer,
+    reader: Mutex<Connection>,
+    peek: Mutex<Peek>,
+    locks: RunnerLocks,
+}
+
+/// What the cheap look for blocks remembers.
+#[derive(Debug)]
+struct Peek {
+    conn: Connection,
+    data_version: i64,
+    block_seq: i64,
+    looked_at: Option<Timestamp>,
+}
+
+/// A look for blocks is not repeated sooner than this.
+const PEEK_INTERVAL: Duration = Duration::from_millis(10);
+
+/// How often a waiting process looks whether another one committed.
+const WATCH_INTERVAL: Duration = Duration::from_millis(50);
+
+impl SqliteStore {
+    /// Opens the file, or makes it, and brings its schema up to date.
+    pub fn open(options: Options) -> Result<SqliteStore, StoreError> {
+        let path = options.path.clone();
+        let conn = schema::open(&path)?;
+        let at = |error| StoreError::of(&path, error);
+        let (anchor, seen_at) = anchor(&conn, options.clock.as_ref()).map_err(at)?;
+        let timeline = Timeline::new(Arc::clone(&options.clock), anchor, seen_at);
+        let reader = schema::connect(&path, 4)?;
+        let peek = Peek {
+            conn: schema::connect(&path, 1)?,
+            data_version: -1,
+            block_seq: 0,
+            looked_at: None,
+        };
+        let writer = Writer::start(conn, &path, &timeline, options.sync, options.threaded)?;
+        let locks = RunnerLocks::beside(&path);
+        let inner = Inner {
+            path,
+            timeline,
+            writer,
+            reader: Mutex::new(reader),
+            peek: Mutex::new(peek),
+            locks,
+        };
+        Ok(SqliteStore { inner: Arc::new(inner) })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.inner.path
+    }
+
+    /// One consistent read. The closure sees the store at one moment.
+    fn read<T>(
+        &self,
+        look: impl FnOnce(&Connection, Now) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let now = self.inner.timeline.now();
+        let mut conn = self.inner.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = conn.transaction().and_then(|txn| look(&txn, now));
+        found.map_err(|error| StoreError::of(&self.inner.path, error))
+    }
+}
+
+/// The saved anchor of this boot, or a new one, saved.
+fn anchor(conn: &Connection, clock: &dyn Clock) -> rusqlite::Result<(Option<Anchor>, Timestamp)> {
+    let (boot_id, offset, seen_at) = conn.query_row(queries::STORE_ANCHOR, [], |row| {
+        Ok((row.get::<_, Option<String>>(0)?, row.get::<_, Option<i64>>(1)?, row.get(2)?))
+    })?;
+    let seen_at = Timestamp::from_nanos(seen_at);
+    let Some(boot) = clock.boot() else { return Ok((None, seen_at)) };
+    let saved = boot_id.zip(offset).map(|(boot_id, offset)| Anchor { boot_id, offset });
+    let chosen = Anchor::choose(saved.as_ref(), &boot, clock.wall(), seen_at);
+    if saved.as_ref() != Some(&chosen) {
+        conn.execute(queries::STORE_SET_ANCHOR, (&chosen.boot_id, chosen.offset))?;
+    }
+    Ok((Some(chosen), seen_at))
+}
+
+/// Whether a claim of this upstream writes what a power cut must not undo.
+fn durability(upstream: &Upstream) -> Durability {
+    let charges = |rule: &LimitRule| matches!(rule, LimitRule::Budget(_) | LimitRule::Rolling(_));
+    match upstream.limits.iter().any(|limit| charges(&limit.rule)) {
+        true => Durability::Synced,
+        false => Durability::Normal,
+    }
+}
+
+impl Store for SqliteStore {
+    fn timeline(&self) -> &Timeline {
+        &self.inner.timeline
+    }
+
+    async fn add(
+        &self,
+        upstream: Arc<Upstream>,
+        load: String,
+        jobs: Vec<NewJob>,
+    ) -> Result<Added, StoreError> {
+        let work = move |txn: &writer::Txn<'_>| add::add(txn, &upstream, &load, &jobs);
+        self.inner.writer.write(Durability::Normal, work).await
+    }
+
+    async fn register(&self, upstreams: Vec<String>) -> Result<(RunnerId, Swept), StoreError> {
+        let runner = self.inner.locks.take()?;
+        let locks = self.inner.locks.clone();
+        let work = move |txn: &writer::Txn<'_>| {
+            runners::register(txn, runner, &upstreams)?;
+            sweep::sweep(txn, &locks)
+        };
+        let swept = self.inner.writer.write(Durability::Normal, work).await?;
+        Ok((runner, swept))
+    }
+
+    async fn retire(&self, runner: RunnerId) -> Result<(), StoreError> {
+        let work = move |txn: &writer::Txn<'_>| runners::retire(txn, runner);
+        self.inner.writer.write(Durability::Normal, work).await?;
+        self.inner.locks.free(runner);
+        Ok(())
+    }
+
+    async fn claim(&self, claim: Claim) -> Result<Claimed, StoreError> {
+        let durability = durability(&claim.upstream);
+        let work = move |txn: &writer::Txn<'_>| claim::claim(txn, &claim);
+        self.inner.writer.write(durability, work).await
+    }
+
+    async fn mark(&self, calls: Vec<CallId>) -> Result<(), StoreError> {
+        let work = move |txn: &writer::Txn<'_>| settle::mark(txn, &calls);
+        self.inner.writer.write(Durability::Synced, work).await
+    }
+
+    async fn release(
+        &self,
+        upstream: Arc<Upstream>,
+        releases: Vec<Release>,
+    ) -> Result<(), StoreError> {
+        let work = move |txn: &writer::Txn<'_>| release::release(txn, &upstream, &releases);
+        self.inner.writer.write(Durability::Normal, work).await
+    }
+
+    async fn settle(
+        &self,
+        upstream: Arc<Upstream>,
+        settlements: Vec<Settlement>,
+    ) -> Result<Vec<Settled>, StoreError> {
+        let work = move |txn: &writer::Txn<'_>| {
+            settlements.iter().map(|one| settle::settle(txn, &upstream, one)).collect()
+        };
+        self.inner.writer.write(Durability::Normal, work).await
+    }
+
+    async fn sweep(&self) -> Result<Swept, StoreError> {
+        let locks = self.inner.locks.clone();
+        let work = move |txn: &writer::Txn<'_>| sweep::sweep(txn, &locks);
+        self.inner.writer.write(Durability::Normal, work).await
+    }
+
+    async fn hold(&self, hold: Hold) -> Result<u64, StoreError> {
+        let work = move |txn: &writer::Txn<'_>| acts::hold(txn, &hold);
+        self.inner.writer.write(Durability::Normal, work).await
+    }
+
+    async fn resume(&self, upstream: String, key: Columns) -> Result<u64, StoreError> {
+        let work = move |txn: &writer::Txn<'_>| acts::resume(txn, &upstream, &key);
+        self.inner.writer.write(Durability::Normal, work).await
+    }
+
+    async fn act(&self, filter: Filter, act: Act) -> Result<u64, StoreError> {
+        let work = move |txn: &writer::Txn<'_>| acts::act(txn, &filter, &act);
+        self.inner.writer.write(Durability::Normal, work).await
+    }
+
+    async fn count(&self, filter: Filter, act: Act) -> Result<u64, StoreError> {
+        self.read(|conn, _| acts::count(conn, &filter, &act))
+    }
+
+    async fn spend(
+        &self,
+        upstream: Arc<Upstream>,
+        limit: String,
+        key: Columns,
+        units: i64,
+    ) -> Result<(), StoreError> {
+        acts::check_spend(&upstream, &limit, &key)?;
+        let work = move |txn: &writer::Txn<'_>| acts::spend(txn, &upstream, &limit, &key, units);
+        self.inner.writer.write(Durability::Synced, work).await
+    }
+
+    async fn reconsider(&self, upstream: Arc<Upstream>) -> Result<(), StoreError> {
+        let work = move |txn: &writer::Txn<'_>| places::reconsider_upstream(txn, &upstream.name);
+        self.inner.writer.write(Durability::Normal, work).await
+    }
+
+    fn block_seq(&self) -> Result<i64, StoreError> {
+        let now = self.inner.timeline.now().store;
+        let mut peek = self.inner.peek.lock().unwrap_or_else(PoisonError::into_inner);
+        if peek.looked_at.is_some_and(|at| now.since(at) < PEEK_INTERVAL) {
+            return Ok(peek.block_seq);
+        }
+        let at = |error| StoreError::of(&self.inner.path, error);
+        let version = data_version(&peek.conn).map_err(at)?;
+        if version != peek.data_version {
+            let seq = peek.conn.prepare_cached(queries::STORE_BLOCK_SEQ);
+            peek.block_seq =
+                seq.and_then(|mut query| query.query_row([], |row| row.get(0))).map_err(at)?;
+            peek.data_version = version;
+        }
+        peek.looked_at = Some(now);
+        Ok(peek.block_seq)
+    }
+
+    async fn is_blocked(&self, call: CallId) -> Result<bool, StoreError> {
+        self.read(|conn, now| release::is_blocked(conn, call, now))
+    }
+
+    async fn tally(&self) -> Result<Tally, StoreError> {
+        self.read(|conn, _| inspect::tally(conn, None))
+    }
+
+    async fn upstream_names(&self) -> Result<Vec<String>, StoreError> {
+        self.read(|conn, _| inspect::upstream_names(conn))
+    }
+
+    async fn is_load(&self, name: String) -> Result<bool, StoreError> {
+        self.read(|conn, _| inspect::is_load(conn, &name))
+    }
+
+    async fn loads(&self) -> Result<Vec<LoadView>, StoreError> {
+        self.read(inspect::loads)
+    }
+
+    async fn runners(&self) -> Result<Vec<RunnerView>, StoreError> {
+        self.read(|conn, _| inspect::runners(conn, &self.inner.locks))
+    }
+
+    async fn upstream(&self, upstream: Arc<Upstream>) -> Result<UpstreamView, StoreError> {
+        self.read(|conn, now| inspect::upstream(conn, now, &upstream))
+    }
+
+    async fn jobs(
+        &self,
+        filter: Filter,
+        upstreams: BTreeMap<String, Arc<Upstream>>,
+    ) -> Result<Vec<JobView>, StoreError> {
+        self.read(|conn, now| inspect::jobs(conn, now, &filter, &upstreams))
+    }
+
+    async fn attempts(&self, filter: AttemptFilter) -> Result<Vec<AttemptView>, StoreError> {
+        self.read(|conn, now| inspect::attempts(conn, now, &filter))
+    }
+
+    async fn last_bodies(&self, jobs: Vec<JobId>) -> Result<BTreeMap<JobId, KeptBody>, StoreError> {
+        self.read(|conn, _| inspect::last_bodies(conn, &jobs))
+    }
+
+    async fn changed(&self) {
+        let seen = self.inner.writer.commits();
+        let version = self.peek_version();
+        loop {
+            tokio::select! {
+                () = self.inner.writer.committed_since(seen) => return,
+                () = self.inner.timeline.sleep(WATCH_INTERVAL) => {
+                    if self.peek_version() != version {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl SqliteStore {
+    /// SQLite's counter of commits by other connections; `None` where it cannot be read just now.
+    fn peek_version(&self) -> Option<i64> {
+        let peek = self.inner.peek.lock().unwrap_or_else(PoisonError::into_inner);
+        data_version(&peek.conn).ok()
+    }
+}
+
+fn data_version(conn: &Connection) -> rusqlite::Result<i64> {
+    conn.prepare_cached(queries::DATA_VERSION)?.query_row([], |row| row.get(0))
+}

@@ -1,0 +1,184 @@
+//! Where a partition waits. It is in one place at a time, so that picking the next job never visits
+//! what cannot go: ready, timed, on a limit instance, held, or idle.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, OptionalExtension, named_params};
+
+use super::instances::from_json;
+use super::queries;
+use super::writer::Txn;
+use crate::clock::Timestamp;
+use crate::job::Columns;
+
+/// An upstream's row.
+#[derive(Clone, Debug)]
+pub(super) struct UpstreamRow {
+    pub id: i64,
+    pub quota: Option<Vec<u8>>,
+    pub held: Option<HeldRow>,
+}
+
+/// Why something is held.
+#[derive(Clone, Debug)]
+pub(super) struct HeldRow {
+    pub at: Timestamp,
+    pub reason: String,
+    pub detail: String,
+}
+
+pub(super) fn upstream(conn: &Connection, name: &str) -> rusqlite::Result<Option<UpstreamRow>> {
+    let mut query = conn.prepare_cached(queries::UPSTREAM)?;
+    query
+        .query_row([name], |row| {
+            let at: Option<i64> = row.get("held_at")?;
+            let held = match at {
+                Some(at) => Some(HeldRow {
+                    at: Timestamp::from_nanos(at),
+                    reason: row.get("held_reason")?,
+                    detail: row.get::<_, Option<String>>("held_detail")?.unwrap_or_default(),
+                }),
+                None => None,
+            };
+            Ok(UpstreamRow { id: row.get("id")?, quota: row.get("quota")?, held })
+        })
+        .optional()
+}
+
+/// The upstream's id; its row is made where there is none.
+pub(super) fn upstream_id(conn: &Connection, name: &str) -> rusqlite::Result<i64> {
+    conn.prepare_cached(queries::UPSTREAM_ADD)?.execute([name])?;
+    conn.prepare_cached(queries::UPSTREAM_ID)?.query_row([name], |row| row.get(0))
+}
+
+/// What could be picked of a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Head {
+    /// Nothing.
+    None,
+    /// A job of this priority, now.
+    Due { priority: u8 },
+    /// Something, at this instant.
+    Later { at: Timestamp, priority: u8 },
+}
+
+/// The partition's best job: one look a priority that is in use.
+pub(super) fn head(conn: &Connection, partition: i64, now: Timestamp) -> rusqlite::Result<Head> {
+    let mut level_query = conn.prepare_cached(queries::HEAD_LEVEL)?;
+    let mut due_query = conn.prepare_cached(queries::HEAD_DUE)?;
+    let mut bound = 10;
+    let mut best = Head::None;
+    loop {
+        let level: Option<u8> = level_query
+            .query_row(named_params! { ":partition": partition, ":below": bound }, |row| {
+                row.get(0)
+            })?;
+        let Some(level) = level else { return Ok(best) };
+        let due: Option<i64> = due_query
+            .query_row(named_params! { ":partition": partition, ":priority": level }, |row| {
+                row.get(0)
+            })
+            .optional()?;
+        match due.map(Timestamp::from_nanos) {
+            Some(due) if due <= now => return Ok(Head::Due { priority: level }),
+            Some(due) => {
+                let earlier = !matches!(best, Head::Later { at, .. } if at <= due);
+                if earlier {
+                    best = Head::Later { at: due, priority: level };
+                }
+            }
+            None => {}
+        }
+        bound = level;
+    }
+}
+
+/// Puts a partition that may have gained or lost jobs where it belongs. One that waits on a limit stays
+/// there until that opens; one that is held stays held.
+pub(super) fn refresh(txn: &Txn<'_>, partition: i64) -> rusqlite::Result<()> {
+    let mut set = txn.conn.prepare_cached(queries::PARTITION_REFRESH)?;
+    let (place, wake, priority) = match head(txn.conn, partition, txn.now.store)? {
+        Head::None => ("idle", None, 0),
+        Head::Due { priority } => ("ready", None, priority),
+        Head::Later { at, priority } => ("timed", Some(at.as_nanos()), priority),
+    };
+    set.execute(named_params! {
+        ":id": partition, ":place": place, ":wake": wake, ":priority": priority,
+    })?;
+    Ok(())
+}
+
+/// Has a partition wait for a limit instance (or for its own gate) to open.
+pub(super) fn wait_on(txn: &Txn<'_>, partition: i64, instance: i64) -> rusqlite::Result<()> {
+    let mut set = txn.conn.prepare_cached(queries::PARTITION_WAIT)?;
+    set.execute(named_params! { ":id": partition, ":instance": instance })?;
+    Ok(())
+}
+
+/// Lets up to `most` of those who wait on an instance be asked again: best priority first, then who was
+/// served longest ago. Tells how many still wait.
+pub(super) fn let_go(txn: &Txn<'_>, instance: i64, most: u64) -> rusqlite::Result<bool> {
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let mut release = txn.conn.prepare_cached(queries::PARTITION_LET_GO)?;
+    release.execute(named_params! { ":instance": instance, ":most": most })?;
+    has_waiters(txn.conn, instance)
+}
+
+pub(super) fn has_waiters(conn: &Connection, instance: i64) -> rusqlite::Result<bool> {
+    conn.prepare_cached(queries::PARTITION_WAITS)?.exists([instance])
+}
+
+/// When those who wait on the instance are looked at again; `None`: when something in flight ends.
+pub(super) fn wake_at(txn: &Txn<'_>, instance: i64, at: Option<Timestamp>) -> rusqlite::Result<()> {
+    let mut set = txn.conn.prepare_cached(queries::INSTANCE_WAKE)?;
+    set.execute(named_params! { ":id": instance, ":at": at.map(Timestamp::as_nanos) })?;
+    Ok(())
+}
+
+/// Has those who wait on the instance looked at now: something of it came free.
+pub(super) fn wake_now(txn: &Txn<'_>, instance: i64) -> rusqlite::Result<()> {
+    if has_waiters(txn.conn, instance)? {
+        wake_at(txn, instance, Some(txn.now.store))?;
+    }
+    Ok(())
+}
+
+/// Has every partition of an upstream that waits on a limit looked at again.
+pub(super) fn reconsider(txn: &Txn<'_>, upstream_id: i64) -> rusqlite::Result<()> {
+    let mut wake = txn.conn.prepare_cached(queries::RECONSIDER)?;
+    wake.execute(named_params! { ":upstream": upstream_id, ":now": txn.now.store.as_nanos() })?;
+    Ok(())
+}
+
+pub(super) fn reconsider_upstream(txn: &Txn<'_>, name: &str) -> rusqlite::Result<()> {
+    match upstream(txn.conn, name)? {
+        Some(row) => reconsider(txn, row.id),
+        None => Ok(()),
+    }
+}
+
+/// A block or hold began or ended: senders look before they send.
+pub(super) fn bump_block_seq(conn: &Connection) -> rusqlite::Result<()> {
+    conn.prepare_cached(queries::STORE_BUMP_BLOCK)?.execute([]).map(drop)
+}
+
+/// Partitions of an upstream whose columns have these values, with their ids.
+pub(super) fn matching(
+    conn: &Connection,
+    upstream_id: i64,
+    key: &Columns,
+) -> rusqlite::Result<BTreeMap<i64, Columns>> {
+    let mut query = conn.prepare_cached(queries::PARTITIONS)?;
+    let rows = query.query_map([upstream_id], |row| {
+        Ok((row.get::<_, i64>(0)?, from_json(&row.get::<_, String>(1)?)))
+    })?;
+    let fits = |columns: &Columns| key.iter().all(|(name, value)| columns.get(name) == Some(value));
+    let mut found = BTreeMap::new();
+    for row in rows {
+        let (id, columns) = row?;
+        if fits(&columns) {
+            found.insert(id, columns);
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,457 @@
+//! Every statement, named after the transition that uses it. Values are bound by name, but for the
+//! conditions of filters, which are put together here.
+
+use rusqlite::types::Value;
+
+use crate::clock::Now;
+use crate::store::{AttemptFilter, Filter};
+
+// ---- transactions and pragmas
+
+pub(super) const BEGIN: &str = "BEGIN IMMEDIATE";
+pub(super) const COMMIT: &str = "COMMIT";
+pub(super) const ROLLBACK: &str = "ROLLBACK";
+pub(super) const SAVEPOINT: &str = "SAVEPOINT wish";
+pub(super) const SAVEPOINT_KEEP: &str = "RELEASE wish";
+pub(super) const SAVEPOINT_UNDO: &str = "ROLLBACK TO wish; RELEASE wish";
+pub(super) const SYNC_FULL: &str = "PRAGMA synchronous = FULL";
+pub(super) const SYNC_NORMAL: &str = "PRAGMA synchronous = NORMAL";
+pub(super) const DATA_VERSION: &str = "PRAGMA data_version";
+pub(super) const CHECKPOINT: &str = "PRAGMA wal_checkpoint(PASSIVE)";
+pub(super) const COPY_INTO: &str = "VACUUM INTO ?1";
+pub(super) const TABLE_COUNT: &str = "SELECT count(*) FROM sqlite_schema";
+
+// ---- the store's one row
+
+pub(super) const STORE_ANCHOR: &str = "SELECT boot_id, boot_offset, seen_at FROM store";
+pub(super) const STORE_SET_ANCHOR: &str = "UPDATE store SET boot_id = ?1, boot_offset = ?2";
+pub(super) const STORE_SEEN: &str = "UPDATE store SET seen_at = max(seen_at, ?1)";
+pub(super) const STORE_SKEW: &str = "SELECT skew FROM store";
+pub(super) const STORE_SET_SKEW: &str = "UPDATE store SET skew = ?1";
+pub(super) const STORE_SEQS: &str = "SELECT block_seq, call_seq FROM store";
+pub(super) const STORE_SET_CALL_SEQ: &str = "UPDATE store SET call_seq = ?1";
+pub(super) const STORE_BLOCK_SEQ: &str = "SELECT block_seq FROM store";
+pub(super) const STORE_BUMP_BLOCK: &str = "UPDATE store SET block_seq = block_seq + 1";
+
+// ---- upstreams
+
+pub(super) const UPSTREAM: &str =
+    "SELECT id, quota, held_at, held_reason, held_detail FROM upstream WHERE name = ?1";
+pub(super) const UPSTREAM_ADD: &str =
+    "INSERT INTO upstream (name) VALUES (?1) ON CONFLICT DO NOTHING";
+pub(super) const UPSTREAM_ID: &str = "SELECT id FROM upstream WHERE name = ?1";
+pub(super) const UPSTREAM_IDS: &str = "SELECT id FROM upstream";
+pub(super) const UPSTREAM_NAMES: &str = "SELECT name FROM upstream ORDER BY name";
+pub(super) const UPSTREAM_SET_QUOTA: &str = "UPDATE upstream SET quota = :quota WHERE id = :id";
+pub(super) const UPSTREAM_HOLD: &str = "UPDATE upstream
+    SET held_at = :now, held_reason = :reason, held_detail = :detail WHERE id = :id";
+pub(super) const UPSTREAM_RESUME: &str =
+    "UPDATE upstream SET held_at = NULL, held_reason = NULL, held_detail = NULL WHERE id = ?1";
+
+// ---- additions
+
+pub(super) const LOAD_ADD: &str =
+    "INSERT INTO load (name, added_at) VALUES (:name, :now) ON CONFLICT DO NOTHING";
+pub(super) const LOAD_ID: &str = "SELECT id FROM load WHERE name = ?1";
+pub(super) const LOAD_NAMED: &str = "SELECT 1 FROM load WHERE name = ?1";
+pub(super) const SHAPE_ADD: &str = "INSERT INTO shape (method, headers, body, has_body)
+    VALUES (:method, :headers, :body, :has_body) ON CONFLICT DO NOTHING";
+pub(super) const SHAPE_ID: &str = "SELECT id FROM shape
+    WHERE method = :method AND headers = :headers AND body = :body AND has_body = :has_body";
+pub(super) const PARTITION_ADD: &str = "INSERT INTO partition (upstream_id, key, place)
+    VALUES (:upstream, :key, 'idle') ON CONFLICT DO NOTHING";
+pub(super) const PARTITION_ID: &str =
+    "SELECT id FROM partition WHERE upstream_id = :upstream AND key = :key";
+/// An idle or timed partition becomes ready, or wakes earlier; one that waits for something else goes
+/// on waiting, with the better head.
+pub(super) const PARTITION_GROWN: &str = "UPDATE partition SET
+    head_priority = CASE WHEN place = 'idle' THEN :priority
+                         ELSE max(head_priority, :priority) END,
+    wake_at = CASE WHEN place NOT IN ('idle', 'timed') OR :due <= :now THEN NULL
+                   ELSE min(coalesce(wake_at, :due), :due) END,
+    place = CASE WHEN place NOT IN ('idle', 'timed') THEN place
+                 WHEN :due <= :now THEN 'ready' ELSE 'timed' END
+    WHERE id = :id AND :due < 9223372036854775807";
+pub(super) const JOB_ADD: &str =
+    "INSERT INTO job (upstream_id, partition_id, load_id, shape_id, url,
+        columns, priority, due_at, deadline_at, added_at, dedupe)
+    VALUES (:upstream, :partition, :load, :shape, :url,
+        :columns, :priority, :due, :deadline, :now, :dedupe)
+    ON CONFLICT DO NOTHING RETURNING id";
+pub(super) const DEDUPE_MARKED: &str =
+    "SELECT 1 FROM dedupe_mark WHERE dedupe = :dedupe AND day = :day";
+pub(super) const DEDUPE_MARK: &str =
+    "INSERT INTO dedupe_mark (dedupe, day) VALUES (:dedupe, :day) ON CONFLICT DO NOTHING";
+pub(super) const DEDUPE_FORGET: &str = "DELETE FROM dedupe_mark WHERE day >= 0 AND day < ?1";
+
+// ---- partitions and their places
+
+pub(super) const HEAD_LEVEL: &str = "SELECT max(priority) FROM job
+    WHERE partition_id = :partition AND state = 'queued' AND priority < :below";
+pub(super) const HEAD_DUE: &str = "SELECT due_at FROM job
+    WHERE partition_id = :partition AND state = 'queued' AND priority = :priority
+      AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)
+    ORDER BY due_at, id LIMIT 1";
+pub(super) const PARTITION_REFRESH: &str = "UPDATE partition
+    SET place = :place, wake_at = :wake, head_priority = :priority
+    WHERE id = :id AND place IN ('idle', 'ready', 'timed')
+      AND (place <> :place OR wake_at IS NOT :wake OR head_priority <> :priority)";
+pub(super) const PARTITION_WAIT: &str = "UPDATE partition
+    SET place = 'limit', waits_on = :instance, wake_at = NULL WHERE id = :id AND place <> 'held'";
+pub(super) const PARTITION_LET_GO: &str = "UPDATE partition SET place = 'ready', waits_on = NULL
+    WHERE id IN (SELECT id FROM partition WHERE waits_on = :instance AND place = 'limit'
+                 ORDER BY head_priority DESC, served LIMIT :most)";
+pub(super) const PARTITION_WAITS: &str =
+    "SELECT 1 FROM partition WHERE waits_on = ?1 AND place = 'limit'";
+pub(super) const PARTITION_SERVED: &str = "UPDATE partition SET served = :served WHERE id = :id";
+pub(super) const PARTITION_GATE: &str =
+    "UPDATE partition SET gate_id = :gate WHERE id = :id AND gate_id IS NOT :gate";
+pub(super) const PARTITION_HARD: &str =
+    "UPDATE partition SET hard_refusals = :count WHERE id = :id";
+pub(super) const PARTITION_HOLD: &str = "UPDATE partition SET place = 'held', waits_on = NULL,
+    wake_at = NULL, held_at = :now, held_reason = :reason, held_detail = :detail
+    WHERE id = :id AND place <> 'held'";
+pub(super) const PARTITION_RESUME: &str = "UPDATE partition SET place = 'idle', held_at = NULL,
+    held_reason = NULL, held_detail = NULL, hard_refusals = 1 WHERE id = :id AND place = 'held'";
+pub(super) const PARTITIONS: &str = "SELECT id, key FROM partition WHERE upstream_id = ?1";
+pub(super) const WAKE_TIMED: &str = "UPDATE partition SET place = 'ready', wake_at = NULL
+    WHERE id IN (SELECT id FROM partition
+                 WHERE upstream_id = :upstream AND place = 'timed' AND wake_at <= :now
+                 ORDER BY wake_at LIMIT :most)";
+pub(super) const READY: &str = "SELECT id, key, head_priority, gate_id FROM partition
+    WHERE upstream_id = :upstream AND place = 'ready'
+    ORDER BY head_priority DESC, served LIMIT :most";
+pub(super) const NEXT_WAKE: &str = "SELECT min(at) FROM (
+    SELECT min(wake_at) AS at FROM partition WHERE upstream_id = :upstream AND place = 'timed'
+    UNION ALL
+    SELECT min(next_at) FROM limit_instance WHERE upstream_id = :upstream AND next_at IS NOT NULL)";
+
+// ---- limit instances
+
+pub(super) const INSTANCE: &str = "SELECT * FROM limit_instance
+    WHERE upstream_id = :upstream AND limit_name = :limit AND key = :key";
+pub(super) const INSTANCE_ADD: &str = "INSERT INTO limit_instance (upstream_id, limit_name, key)
+    VALUES (:upstream, :limit, :key) ON CONFLICT DO UPDATE SET key = excluded.key RETURNING id";
+pub(super) const INSTANCE_NAME: &str = "SELECT limit_name FROM limit_instance WHERE id = ?1";
+pub(super) const INSTANCE_TAT: &str = "UPDATE limit_instance SET tat = :tat WHERE id = :id";
+pub(super) const INSTANCE_TAT_GET: &str = "SELECT tat FROM limit_instance WHERE id = ?1";
+pub(super) const INSTANCE_PROBE: &str =
+    "UPDATE limit_instance SET probe_call = :call WHERE id = :id";
+pub(super) const INSTANCE_UNPROBE: &str =
+    "UPDATE limit_instance SET probe_call = NULL WHERE id = ?1";
+pub(super) const INSTANCE_OPEN: &str = "UPDATE limit_instance SET probe_call = NULL, refusals = 0,
+    blocked_until = NULL, block_reason = NULL, block_detail = NULL, reason_since = NULL
+    WHERE id = ?1";
+pub(super) const INSTANCE_BLOCK: &str = "UPDATE limit_instance SET blocked_at = :at,
+    blocked_until = :until, block_reason = :reason, block_detail = :detail,
+    reason_since = :since, refusals = :refusals, probe_call = NULL WHERE id = :id";
+pub(super) const INSTANCE_WAKE: &str =
+    "UPDATE limit_instance SET next_at = :at WHERE id = :id AND next_at IS NOT :at";
+pub(super) const INSTANCES_OPEN: &str = "SELECT id, limit_name, key FROM limit_instance
+    WHERE upstream_id = :upstream AND next_at <= :now ORDER BY next_at LIMIT :most";
+pub(super) const INSTANCES_PROBED: &str = "SELECT id FROM limit_instance WHERE probe_call = ?1";
+pub(super) const INSTANCE_CLOSED: &str = "SELECT 1 FROM limit_instance WHERE id = :id
+    AND blocked_until IS NOT NULL
+    AND (blocked_until > :now OR (refusals > 0 AND probe_call IS NOT :call))";
+pub(super) const GATE_HALF_OPEN: &str = "INSERT INTO limit_instance
+        (upstream_id, limit_name, key, blocked_at, blocked_until, block_reason, refusals)
+    VALUES (:upstream, '', :key, :now, :now, 'resumed', 1)
+    ON CONFLICT DO UPDATE SET blocked_at = excluded.blocked_at, refusals = 1, probe_call = NULL,
+        blocked_until = excluded.blocked_until, block_reason = excluded.block_reason
+    RETURNING id";
+pub(super) const GATES_BLOCKED: &str = "SELECT key FROM limit_instance
+    WHERE upstream_id = :upstream AND blocked_until > :now AND blocked_until IS NOT NULL
+      AND limit_name = '' ORDER BY blocked_until DESC LIMIT 256";
+pub(super) const RECONSIDER: &str = "UPDATE limit_instance SET next_at = :now
+    WHERE upstream_id = :upstream AND next_at > :now AND next_at IS NOT NULL";
+pub(super) const RECONSIDER_ALL: &str = "UPDATE limit_instance SET next_at = ?1
+    WHERE next_at > ?1 AND next_at IS NOT NULL";
+pub(super) const BUDGET_WINDOWS: &str = "SELECT window_start, spent, last_at, remaining
+    FROM budget_window WHERE instance_id = :id AND window_start >= :from";
+pub(super) const BUDGET_SET: &str = "INSERT INTO budget_window
+        (instance_id, window_start, spent, last_at, remaining)
+    VALUES (:id, :start, :spent, :last, :remaining)
+    ON CONFLICT DO UPDATE SET spent = excluded.spent, last_at = excluded.last_at,
+        remaining = excluded.remaining";
+pub(super) const ROLLING_ENTRIES: &str =
+    "SELECT at, units FROM rolling_entry WHERE instance_id = ?1 ORDER BY at";
+pub(super) const ROLLING_ADD: &str = "INSERT INTO rolling_entry (instance_id, at, units)
+    VALUES (:id, :at, :units) ON CONFLICT DO UPDATE SET units = excluded.units";
+pub(super) const ROLLING_REMOVE: &str =
+    "DELETE FROM rolling_entry WHERE instance_id = :id AND at = :at";
+pub(super) const IN_FLIGHT_COUNT: &str = "SELECT count(*) FROM in_flight WHERE instance_id = ?1";
+pub(super) const IN_FLIGHT_ADD: &str =
+    "INSERT INTO in_flight (instance_id, call_id) VALUES (:instance, :call)";
+pub(super) const IN_FLIGHT_OF: &str = "SELECT instance_id FROM in_flight WHERE call_id = ?1";
+
+// ---- the claim
+
+pub(super) const HEAD_JOBS: &str =
+    "SELECT job.id, job.attempts, job.deadline_at, job.url, job.columns,
+        shape.method, shape.headers, shape.body, shape.has_body
+    FROM job JOIN shape ON shape.id = job.shape_id
+    WHERE job.partition_id = :partition AND job.state = 'queued' AND job.priority = :priority
+      AND job.due_at <= :now AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)
+    ORDER BY job.due_at, job.id LIMIT :most";
+pub(super) const CALL_ADD: &str = "INSERT INTO call
+        (id, runner_id, partition_id, slot_at, expires_at, repeatable, taken)
+    VALUES (:id, :runner, :partition, :slot, :expires, :repeatable, :taken)";
+pub(super) const RUNNING_ADD: &str =
+    "INSERT INTO running (job_id, call_id, n) VALUES (:job, :call, :n)";
+pub(super) const CALL_MARK: &str = "UPDATE call SET marked = 1 WHERE id = ?1";
+pub(super) const CALL_REMOVE: &str = "DELETE FROM call WHERE id = ?1";
+pub(super) const CALL_TAKEN: &str = "SELECT partition_id, taken FROM call WHERE id = ?1";
+pub(super) const CALL_HELD: &str = "SELECT 1 FROM call
+    JOIN partition ON partition.id = call.partition_id
+    JOIN upstream ON upstream.id = partition.upstream_id
+    WHERE call.id = ?1 AND (partition.place = 'held' OR upstream.held_at IS NOT NULL)";
+pub(super) const CALL_GATE_CLOSED: &str = "SELECT 1 FROM call
+    JOIN partition ON partition.id = call.partition_id
+    JOIN limit_instance AS gate ON gate.id = partition.gate_id
+    WHERE call.id = :call AND gate.blocked_until IS NOT NULL
+      AND (gate.blocked_until > :now OR (gate.refusals > 0 AND gate.probe_call IS NOT :call))";
+
+// ---- the settle
+
+pub(super) const LEASED: &str =
+    "SELECT running.job_id, running.n, call.partition_id, call.repeatable,
+        call.taken, partition.key, partition.hard_refusals, job.failures, job.refused_hard,
+        job.deadline_at
+    FROM call JOIN running ON running.call_id = call.id JOIN job ON job.id = running.job_id
+    JOIN partition ON partition.id = call.partition_id WHERE call.id = ?1";
+pub(super) const ATTEMPT_ADD: &str = "INSERT INTO attempt (job_id, n, call_id, sent_at, ended_at,
+        status, reason, source, limit_name, hint_at, detail)
+    VALUES (:job, :n, :call, :sent, :ended, :status, :reason, :source, :limit, :hint, :detail)";
+pub(super) const ATTEMPT_LOST: &str = "SELECT attempt.id, attempt.job_id, job.partition_id
+    FROM attempt JOIN job ON job.id = attempt.job_id
+    WHERE attempt.call_id = ?1 AND attempt.reason IS NULL";
+pub(super) const ATTEMPT_COMPLETE: &str = "UPDATE attempt SET sent_at = :sent, ended_at = :ended,
+    status = :status, reason = :reason, source = :source, limit_name = :limit, hint_at = :hint,
+    detail = :detail WHERE id = :id";
+/// Whether a late answer may still move the job: nothing was sent after that call, and it has not
+/// ended otherwise.
+pub(super) const JOB_AWAITS_LATE: &str = "SELECT 1 FROM job WHERE id = :job
+    AND state IN ('queued', 'unsure')
+    AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = :job)
+    AND NOT EXISTS (SELECT 1 FROM attempt WHERE job_id = :job AND call_id > :call)";
+pub(super) const JOB_AGAIN: &str = "UPDATE job SET attempts = :n, failures = :failures,
+    refused_hard = :hard, due_at = :due, status = :status, reason = :reason, detail = :detail
+    WHERE id = :id";
+pub(super) const JOB_PROVED_UNDONE: &str = "UPDATE job SET state = 'queued', ended_at = NULL,
+    due_at = :now WHERE id = :id AND state = 'unsure'";
+pub(super) const JOB_END: &str = "UPDATE job SET state = :state, attempts = max(attempts, :n),
+    ended_at = :now, status = :status, reason = :reason, detail = :detail, fields = :fields
+    WHERE id = :id";
+pub(super) const JOB_END_UNSENT: &str = "UPDATE job SET state = :state, ended_at = :now,
+    reason = :reason, detail = :detail WHERE id = :id AND state = 'queued'";
+pub(super) const BODY_KEEP: &str = "INSERT INTO body (call_id, bytes, cut)
+    VALUES (:call, :bytes, :cut) ON CONFLICT DO NOTHING";
+
+// ---- runners and the sweep
+
+pub(super) const REGISTER: &str = "INSERT INTO runner (id, pid, started_at, upstreams)
+    VALUES (:id, :pid, :now, :upstreams)";
+pub(super) const RETIRE: &str = "DELETE FROM runner
+    WHERE id = :id AND NOT EXISTS (SELECT 1 FROM call WHERE runner_id = :id)";
+pub(super) const RUNNERS: &str = "SELECT id FROM runner";
+pub(super) const RUNNERS_SERVING: &str = "SELECT id, pid, upstreams FROM runner";
+pub(super) const CALLS_OF_RUNNER: &str =
+    "SELECT id, partition_id, slot_at, repeatable, marked FROM call WHERE runner_id = ?1";
+pub(super) const CALLS_EXPIRED: &str =
+    "SELECT id, partition_id, slot_at, repeatable, marked FROM call WHERE expires_at <= ?1";
+pub(super) const ATTEMPTS_LOSE: &str = "INSERT INTO attempt (job_id, n, call_id, sent_at)
+    SELECT job_id, n, call_id, :sent FROM running WHERE call_id = :call";
+pub(super) const JOBS_COUNT_ATTEMPT: &str = "UPDATE job SET attempts = attempts + 1
+    WHERE id IN (SELECT job_id FROM running WHERE call_id = ?1)";
+pub(super) const JOBS_UNSURE: &str = "UPDATE job SET state = 'unsure', ended_at = :now,
+    detail = 'it may have been sent before its process ended'
+    WHERE id IN (SELECT job_id FROM running WHERE call_id = :call)";
+pub(super) const EXPIRE_UPSTREAM: &str = "UPDATE job SET state = 'expired', ended_at = :now,
+    reason = 'deadline', detail = :detail WHERE id IN (SELECT id FROM job
+        WHERE upstream_id = :of AND deadline_at < :before AND state = 'queued'
+          AND deadline_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)
+        LIMIT :most)";
+pub(super) const EXPIRE_PARTITION: &str = "UPDATE job SET state = 'expired', ended_at = :now,
+    reason = 'deadline', detail = :detail WHERE id IN (SELECT id FROM job
+        WHERE partition_id = :of AND deadline_at < :before AND state = 'queued'
+          AND deadline_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)
+        LIMIT :most)";
+
+// ---- acts
+
+/// A filter's condition on `job`, with its values in order.
+pub(super) fn job_filter(filter: &Filter) -> (String, Vec<Value>) {
+    let mut parts = vec!["1".to_owned()];
+    let mut values = Vec::new();
+    let mut any_of = |column: &str, list: Vec<Value>| {
+        if !list.is_empty() {
+            let marks = vec!["?"; list.len()].join(", ");
+            parts.push(format!("{column} IN ({marks})"));
+            values.extend(list);
+        }
+    };
+    let text = |text: &String| Value::from(text.clone());
+    any_of("job.id", filter.ids.iter().map(|id| Value::from(id.0)).collect());
+    any_of("job.reason", filter.reason.iter().map(text).collect());
+    any_of("job.state", filter.states.iter().map(|s| Value::from(s.name().to_owned())).collect());
+    if let Some(url) = &filter.url {
+        parts.push("(job.url = ? OR job.columns ->> '$.url' = ?)".to_owned());
+        values.extend([text(url), text(url)]);
+    }
+    if let Some(load) = &filter.load {
+        parts.push("job.load_id = (SELECT id FROM load WHERE name = ?)".to_owned());
+        values.push(text(load));
+    }
+    if !filter.upstreams.is_empty() {
+        let marks = vec!["?"; filter.upstreams.len()].join(", ");
+        parts.push(format!("job.upstream_id IN (SELECT id FROM upstream WHERE name IN ({marks}))"));
+        values.extend(filter.upstreams.iter().map(text));
+    }
+    for (name, value) in &filter.columns {
+        parts.push("job.columns ->> ? = ?".to_owned());
+        values.push(Value::from(format!("$.\"{}\"", name.replace('"', "\\\""))));
+        values.push(text(value));
+    }
+    if let Some(since) = filter.since {
+        parts.push("max(job.added_at, coalesce(job.ended_at, 0)) >= ?".to_owned());
+        values.push(Value::from(since.as_nanos()));
+    }
+    if let Some(before) = filter.ended_before {
+        parts.push("job.ended_at <= ?".to_owned());
+        values.push(Value::from(before.as_nanos()));
+    }
+    if let Some(after) = filter.after {
+        parts.push("job.id > ?".to_owned());
+        values.push(Value::from(after.0));
+    }
+    (parts.join(" AND "), values)
+}
+
+const NOT_RUNNING: &str = "NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)";
+
+pub(super) fn job_count(condition: &str) -> String {
+    format!("SELECT count(*) FROM job WHERE {condition} AND {NOT_RUNNING}")
+}
+
+pub(super) fn job_partitions(condition: &str) -> String {
+    format!("SELECT DISTINCT partition_id FROM job WHERE {condition} AND {NOT_RUNNING}")
+}
+
+/// `act`, on the jobs that fit the condition and are not running; at most the last value's number.
+pub(super) fn act_where(act: &str, condition: &str) -> String {
+    format!(
+        "{act} WHERE id IN (SELECT id FROM job WHERE {condition} AND {NOT_RUNNING} \
+         ORDER BY id LIMIT ?)"
+    )
+}
+
+pub(super) fn act_end(state: &str, reason: &str) -> String {
+    format!("UPDATE job SET state = '{state}', ended_at = ?, reason = '{reason}'")
+}
+
+/// A job whose like is active again by now stays as it is; a deadline that has passed is dropped.
+pub(super) const ACT_RETRY: &str = "UPDATE OR IGNORE job SET state = 'queued', ended_at = NULL,
+    due_at = ?, failures = 0, refused_hard = 0, fields = NULL,
+    deadline_at = CASE WHEN deadline_at <= ? THEN NULL ELSE deadline_at END";
+
+pub(super) const PRUNE: &str = "DELETE FROM job";
+
+pub(super) fn prune_bodies(condition: &str) -> String {
+    format!(
+        "DELETE FROM body WHERE call_id IN (SELECT call_id FROM attempt WHERE job_id IN \
+         (SELECT id FROM job WHERE {condition} AND {NOT_RUNNING} ORDER BY id LIMIT ?))"
+    )
+}
+
+pub(super) fn act_set(
+    priority: Option<u8>,
+    deadline_at: Option<Option<i64>>,
+    due_at: Option<i64>,
+) -> (String, Vec<Value>) {
+    let mut parts = vec!["priority = priority".to_owned()];
+    let mut values = Vec::new();
+    if let Some(priority) = priority {
+        parts.push("priority = ?".to_owned());
+        values.push(Value::from(i64::from(priority)));
+    }
+    if let Some(deadline) = deadline_at {
+        parts.push("deadline_at = ?".to_owned());
+        values.push(deadline.map_or(Value::Null, Value::from));
+    }
+    if let Some(due) = due_at {
+        parts.push("due_at = ?".to_owned());
+        values.push(Value::from(due));
+    }
+    (format!("UPDATE job SET {}", parts.join(", ")), values)
+}
+
+// ---- inspection
+
+pub(super) const TALLY: &str = "SELECT state, sum(jobs) FROM tally
+    WHERE :upstream IS NULL OR upstream_id = (SELECT id FROM upstream WHERE name = :upstream)
+    GROUP BY state";
+pub(super) const TALLY_RUNNING: &str = "SELECT count(*) FROM running
+    WHERE :upstream IS NULL OR EXISTS (SELECT 1 FROM job JOIN upstream ON upstream.id = upstream_id
+                                       WHERE job.id = running.job_id AND upstream.name = :upstream)";
+pub(super) const LOADS: &str = "SELECT load.name, load.added_at, tally.state, tally.jobs
+    FROM load JOIN tally ON tally.load_id = load.id WHERE tally.jobs > 0
+    ORDER BY load.added_at, load.id";
+pub(super) const INSTANCE_KEYS: &str = "SELECT key FROM limit_instance
+    WHERE upstream_id = :upstream AND limit_name = :limit ORDER BY key";
+pub(super) const PARTITIONS_BUSY: &str = "SELECT id, key, held_at, held_reason, held_detail,
+    (SELECT reason FROM job WHERE partition_id = partition.id AND state = 'queued'
+     ORDER BY priority DESC, due_at LIMIT 1) AS again
+    FROM partition WHERE upstream_id = ?1 AND (place = 'held' OR EXISTS
+        (SELECT 1 FROM job WHERE partition_id = partition.id AND state = 'queued'))
+    ORDER BY key";
+pub(super) const PARTITION_ROW: &str = "SELECT id, key, held_at, held_reason, held_detail,
+    NULL AS again FROM partition WHERE id = ?1";
+pub(super) const PARTITION_JOBS: &str =
+    "SELECT count(*) FROM job WHERE partition_id = ?1 AND state = 'queued'";
+pub(super) const BODY: &str = "SELECT bytes, cut FROM body WHERE call_id = ?1";
+pub(super) const LAST_BODY: &str = "SELECT body.bytes, body.cut FROM attempt
+    JOIN body ON body.call_id = attempt.call_id
+    WHERE attempt.job_id = ?1 ORDER BY attempt.n DESC LIMIT 1";
+
+pub(super) fn jobs_where(condition: &str) -> String {
+    format!(
+        "SELECT job.*, upstream.name AS upstream, load.name AS load, shape.method, partition.key, \
+         EXISTS (SELECT 1 FROM running WHERE job_id = job.id) AS running \
+         FROM job JOIN upstream ON upstream.id = job.upstream_id JOIN load ON load.id = job.load_id \
+         JOIN shape ON shape.id = job.shape_id JOIN partition ON partition.id = job.partition_id \
+         WHERE {condition} ORDER BY job.id LIMIT ?"
+    )
+}
+
+/// A log's condition on `attempt` joined with `job` and `upstream`, with its values in order.
+pub(super) fn attempt_filter(filter: &AttemptFilter, now: Now) -> (String, Vec<Value>) {
+    let mut parts = vec!["1".to_owned()];
+    let mut values = Vec::new();
+    if let Some(job) = filter.job {
+        parts.push("attempt.job_id = ?".to_owned());
+        values.push(Value::from(job.0));
+    }
+    if let Some(url) = &filter.url {
+        parts.push("(job.url = ? OR job.columns ->> '$.url' = ?)".to_owned());
+        values.extend([Value::from(url.clone()), Value::from(url.clone())]);
+    }
+    if !filter.upstreams.is_empty() {
+        let marks = vec!["?"; filter.upstreams.len()].join(", ");
+        parts.push(format!("upstream.name IN ({marks})"));
+        values.extend(filter.upstreams.iter().map(|name| Value::from(name.clone())));
+    }
+    if let Some(since) = filter.since {
+        parts.push("attempt.sent_at >= ?".to_owned());
+        values.push(Value::from(now.to_store(since).as_nanos()));
+    }
+    (parts.join(" AND "), values)
+}
+
+/// The latest attempts first.
+pub(super) fn attempts_where(condition: &str) -> String {
+    format!(
+        "SELECT attempt.*, job.url, upstream.name AS upstream FROM attempt \
+         JOIN job ON job.id = attempt.job_id JOIN upstream ON upstream.id = job.upstream_id \
+         WHERE {condition} ORDER BY attempt.id DESC LIMIT ?"
+    )
+}

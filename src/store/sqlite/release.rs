@@ -1,0 +1,61 @@
+//! The release: calls that were never sent give their slots and units back.
+
+use rusqlite::{Connection, OptionalExtension, named_params};
+
+use super::instances::{TakenFrom, give_back_all};
+use super::writer::Txn;
+use super::{places, queries, settle};
+use crate::clock::Now;
+use crate::job::CallId;
+use crate::quota::Upstream;
+use crate::store::Release;
+
+pub(super) fn release(
+    txn: &Txn<'_>,
+    _upstream: &Upstream,
+    releases: &[Release],
+) -> rusqlite::Result<()> {
+    // Newest first: slots taken one after another unwind one after another.
+    let mut calls: Vec<CallId> = releases.iter().map(|release| release.call).collect();
+    calls.sort_unstable_by(|a, b| b.cmp(a));
+    for call in calls {
+        let mut query = txn.conn.prepare_cached(queries::CALL_TAKEN)?;
+        let found = query
+            .query_row([call.0], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))
+            .optional()?;
+        let Some((partition, taken)) = found else { continue };
+        let taken: Vec<TakenFrom> = serde_json::from_str(&taken).unwrap_or_default();
+        give_back_all(txn.conn, &taken)?;
+        for from in &taken {
+            places::wake_now(txn, from.instance)?;
+        }
+        settle::unprobe(txn, call)?;
+        settle::remove_call(txn, call)?;
+        places::refresh(txn, partition)?;
+    }
+    Ok(())
+}
+
+/// Whether a block or hold stands in a call's way: it was claimed before that began.
+pub(super) fn is_blocked(conn: &Connection, call: CallId, now: Now) -> rusqlite::Result<bool> {
+    let mut held = conn.prepare_cached(queries::CALL_HELD)?;
+    if held.exists([call.0])? {
+        return Ok(true);
+    }
+    let mut query = conn.prepare_cached(queries::CALL_TAKEN)?;
+    let taken: Option<String> = query.query_row([call.0], |row| row.get(1)).optional()?;
+    // A call whose lease is gone must not be sent either.
+    let Some(taken) = taken else { return Ok(true) };
+    let taken: Vec<TakenFrom> = serde_json::from_str(&taken).unwrap_or_default();
+    let mut closed = conn.prepare_cached(queries::INSTANCE_CLOSED)?;
+    for from in &taken {
+        let params = named_params! {
+            ":id": from.instance, ":call": call.0, ":now": now.store.as_nanos(),
+        };
+        if closed.exists(params)? {
+            return Ok(true);
+        }
+    }
+    let mut gate = conn.prepare_cached(queries::CALL_GATE_CLOSED)?;
+    gate.exists(named_params! { ":call": call.0, ":now": now.store.as_nanos() })
+}

@@ -1,0 +1,240 @@
+//! Opening a file: is it a store, is its schema ours, and which pragmas hold.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::{queries, runners};
+use crate::store::StoreError;
+
+/// The schema, one step a file; a file once released is never changed.
+pub(super) const MIGRATIONS: &[&str] = &[include_str!("../../../migrations/0001_queue.sql")];
+
+/// Marks a file as ours in its header: "Pace".
+const APPLICATION_ID: i64 = 0x5061_6365;
+
+/// How long one statement waits for another process's lock.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The write-ahead log is copied back once it is this long.
+const CHECKPOINT_BYTES: u64 = 4 * 1024 * 1024;
+
+/// How often the log's length is looked at, while there are commits.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Opens the file for writing, makes it where it is missing, and brings its schema up to date.
+pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        let made = std::fs::create_dir_all(folder);
+        made.map_err(|error| StoreError::Open { path: path.to_owned(), source: error.into() })?;
+        refuse_network(path, folder)?;
+    }
+    make_private(path)?;
+    let conn = connect(path, 16)?;
+    let at = |error| StoreError::of(path, error);
+    recognise(&conn, path)?;
+    conn.pragma_update(None, "journal_mode", "wal").map_err(at)?;
+    conn.pragma_update(None, "wal_autocheckpoint", 0).map_err(at)?;
+    migrate(&conn, path, MIGRATIONS)?;
+    Ok(conn)
+}
+
+/// A connection with the pragmas that hold for each, and a page cache of some MiB.
+pub(super) fn connect(path: &Path, cache_mib: i64) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connect = || {
+        let conn = Connection::open_with_flags(path, flags)?;
+        conn.busy_timeout(BUSY_TIMEOUT)?;
+        conn.set_prepared_statement_cache_capacity(128);
+        conn.pragma_update(None, "foreign_keys", true)?;
+        conn.pragma_update(None, "cache_size", -1024 * cache_mib)?;
+        conn.pragma_update(None, "temp_store", "memory")?;
+        Ok(conn)
+    };
+    connect().map_err(|error| StoreError::of(path, error))
+}
+
+/// URLs and answers are nobody else's business: a new file is its owner's alone.
+fn make_private(path: &Path) -> Result<(), StoreError> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(StoreError::Open { path: path.to_owned(), source: error.into() }),
+    }
+}
+
+/// Refuses a file that somebody else made, before anything is written to it.
+fn recognise(conn: &Connection, path: &Path) -> Result<(), StoreError> {
+    let at = |error| StoreError::of(path, error);
+    let pragma = |name| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let id = pragma("application_id").map_err(at)?;
+    let tables: i64 = conn.query_row(queries::TABLE_COUNT, [], |row| row.get(0)).map_err(at)?;
+    if tables > 0 && id != APPLICATION_ID {
+        return Err(StoreError::NotAStore { path: path.to_owned() });
+    }
+    let found = pragma("user_version").map_err(at)?;
+    let known = version(MIGRATIONS);
+    if found > known {
+        return Err(StoreError::Newer { path: path.to_owned(), found, known });
+    }
+    Ok(())
+}
+
+fn version(migrations: &[&str]) -> i64 {
+    i64::try_from(migrations.len()).unwrap_or(i64::MAX)
+}
+
+/// Runs the steps that the file lacks, in one transaction. A file that holds work is copied first, and
+/// left alone while a runner of the older version is at work.
+fn migrate(conn: &Connection, path: &Path, migrations: &[&str]) -> Result<(), StoreError> {
+    let at = |error| StoreError::of(path, error);
+    let read = || conn.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
+    let known = version(migrations);
+    let found = read().map_err(at)?;
+    if found == known {
+        return Ok(());
+    }
+    if found > 0 {
+        if runners::any_alive(path) {
+            return Err(StoreError::BesideOlder { path: path.to_owned(), found, known });
+        }
+        let copy = PathBuf::from(format!("{}.before-schema-{known}", path.display()));
+        // A copy that is there already is of an earlier try at this very step.
+        if !copy.exists() {
+            conn.execute(queries::COPY_INTO, [copy.to_string_lossy()]).map_err(at)?;
+        }
+    }
+    conn.execute_batch(queries::BEGIN).map_err(at)?;
+    let run = || {
+        // Another process may have done it while this one waited for the lock.
+        let done = usize::try_from(read()?).unwrap_or(usize::MAX);
+        for step in migrations.iter().skip(done) {
+            conn.execute_batch(step)?;
+        }
+        conn.pragma_update(None, "application_id", APPLICATION_ID)?;
+        conn.pragma_update(None, "user_version", known)?;
+        conn.execute_batch(queries::COMMIT)
+    };
+    run().map_err(|error| {
+        let _ = conn.execute_batch(queries::ROLLBACK);
+        at(error)
+    })
+}
+
+#[cfg(target_os = "linux")]
+fn refuse_network(path: &Path, folder: &Path) -> Result<(), StoreError> {
+    use nix::sys::statfs::{NFS_SUPER_MAGIC, SMB_SUPER_MAGIC, statfs};
+    /// From the kernel's `linux/magic.h`: CIFS, SMB2, Coda, AFS, Ceph, 9p over a network.
+    const OTHERS: [(i64, &str); 5] = [
+        (0xFF53_4D42, "cifs"),
+        (0xFE53_4D42, "smb2"),
+        (0x7375_7245, "coda"),
+        (0x5346_414F, "afs"),
+        (0x00C3_6400, "ceph"),
+    ];
+    let Ok(info) = statfs(folder) else { return Ok(()) };
+    let kind = match info.filesystem_type() {
+        NFS_SUPER_MAGIC => Some("nfs"),
+        SMB_SUPER_MAGIC => Some("smb"),
+        other => {
+            let magic = i64::from(other.0 as u32);
+            OTHERS.iter().find(|(known, _)| *known == magic).map(|(_, name)| *name)
+        }
+    };
+    match kind {
+        Some(kind) => Err(StoreError::NetworkFileSystem { path: path.to_owned(), kind }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn refuse_network(_: &Path, _: &Path) -> Result<(), StoreError> {
+    Ok(())
+}
+
+/// A thread with a connection of its own that copies the write-ahead log back, so that no commit
+/// ever waits for that.
+#[derive(Debug)]
+pub(super) struct Checkpoints {
+    state: Arc<(Mutex<State>, Condvar)>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Idle,
+    Committed,
+    Leaving,
+}
+
+impl Checkpoints {
+    pub fn start(path: &Path) -> Result<Checkpoints, StoreError> {
+        let conn = connect(path, 1)?;
+        let log = PathBuf::from(format!("{}-wal", path.display()));
+        let state = Arc::new((Mutex::new(State::Idle), Condvar::new()));
+        let watched = Arc::clone(&state);
+        let thread = std::thread::Builder::new()
+            .name("checkpoint".to_owned())
+            .spawn(move || checkpoint(&conn, &log, &watched))
+            .map_err(|error| StoreError::Open { path: path.to_owned(), source: error.into() })?;
+        Ok(Checkpoints { state, thread: Some(thread) })
+    }
+
+    /// There was a commit.
+    pub fn wake(&self) {
+        self.tell(State::Committed);
+    }
+
+    fn tell(&self, told: State) {
+        let (state, changed) = &*self.state;
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        if *state != told {
+            *state = told;
+            changed.notify_one();
+        }
+    }
+}
+
+impl Drop for Checkpoints {
+    fn drop(&mut self) {
+        self.tell(State::Leaving);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn checkpoint(conn: &Connection, log: &Path, state: &(Mutex<State>, Condvar)) {
+    let (state, changed) = state;
+    let mut seen = state.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        match *seen {
+            State::Leaving => return,
+            State::Idle => {
+                seen = changed.wait(seen).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            State::Committed => *seen = State::Idle,
+        }
+        drop(seen);
+        if std::fs::metadata(log).is_ok_and(|log| log.len() >= CHECKPOINT_BYTES) {
+            // What cannot be copied back now is copied the next time.
+            let _ = conn.query_row(queries::CHECKPOINT, [], |_| Ok(()));
+        }
+        seen = state.lock().unwrap_or_else(PoisonError::into_inner);
+        if *seen != State::Leaving {
+            let waited =
+                changed.wait_timeout_while(seen, CHECKPOINT_INTERVAL, |s| *s != State::Leaving);
+            seen = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The sweep: leases that ran out, processes that died, deadlines that passed.
+
+use rusqlite::named_params;
+
+use super::runners::RunnerLocks;
+use super::writer::Txn;
+use super::{places, queries, settle};
+use crate::clock::Timestamp;
+use crate::job::{CallId, JobId};
+use crate::store::{RunnerId, Swept};
+
+/// Jobs that one look for deadlines ends.
+const EXPIRES: i64 = 10_000;
+
+pub(super) fn sweep(txn: &Txn<'_>, locks: &RunnerLocks) -> rusqlite::Result<Swept> {
+    let mut swept = Swept::default();
+    let mut query = txn.conn.prepare_cached(queries::RUNNERS)?;
+    let runners = query.query_map([], |row| row.get::<_, i64>(0))?;
+    for id in runners.collect::<rusqlite::Result<Vec<_>>>()? {
+        if !locks.is_alive(RunnerId(id)) {
+            lose(txn, queries::CALLS_OF_RUNNER, id, &mut swept)?;
+            txn.conn.prepare_cached(queries::RETIRE)?.execute(named_params! { ":id": id })?;
+            locks.bury(RunnerId(id));
+        }
+    }
+    lose(txn, queries::CALLS_EXPIRED, txn.now.store.as_nanos(), &mut swept)?;
+    let mut query = txn.conn.prepare_cached(queries::UPSTREAM_IDS)?;
+    let upstreams = query.query_map([], |row| row.get::<_, i64>(0))?;
+    for upstream in upstreams.collect::<rusqlite::Result<Vec<_>>>()? {
+        swept.expired += expire_due(txn, upstream)?;
+    }
+    Ok(swept)
+}
+
+/// Ends the leases that `query` finds. What was spent stays spent.
+fn lose(txn: &Txn<'_>, query: &str, arg: i64, swept: &mut Swept) -> rusqlite::Result<()> {
+    let mut query = txn.conn.prepare_cached(query)?;
+    let lost = query.query_map([arg], |row| {
+        Ok(Lost {
+            call: CallId(row.get("id")?),
+            partition: row.get("partition_id")?,
+            slot_at: row.get("slot_at")?,
+            // Unmarked and not repeatable: it cannot have left.
+            may_have_left: row.get::<_, bool>("repeatable")? || row.get::<_, bool>("marked")?,
+            repeatable: row.get("repeatable")?,
+        })
+    })?;
+    for lost in lost.collect::<rusqlite::Result<Vec<_>>>()? {
+        lose_call(txn, &lost, swept)?;
+    }
+    Ok(())
+}
+
+struct Lost {
+    call: CallId,
+    partition: i64,
+    slot_at: i64,
+    may_have_left: bool,
+    repeatable: bool,
+}
+
+fn lose_call(txn: &Txn<'_>, lost: &Lost, swept: &mut Swept) -> rusqlite::Result<()> {
+    let conn = txn.conn;
+    if lost.may_have_left {
+        conn.prepare_cached(queries::ATTEMPTS_LOSE)?
+            .execute(named_params! { ":call": lost.call.0, ":sent": lost.slot_at })?;
+        let mut count = conn.prepare_cached(queries::JOBS_COUNT_ATTEMPT)?;
+        count.execute([lost.call.0])?;
+    }
+    if lost.may_have_left && !lost.repeatable {
+        let mut unsure = conn.prepare_cached(queries::JOBS_UNSURE)?;
+        let now = txn.now.store.as_nanos();
+        let jobs = unsure.execute(named_params! { ":call": lost.call.0, ":now": now })?;
+        swept.unsure += jobs as u64;
+    } else {
+        swept.returned += 1;
+    }
+    settle::unprobe(txn, lost.call)?;
+    settle::remove_call(txn, lost.call)?;
+    places::refresh(txn, lost.partition)
+}
+
+/// Ends the upstream's queued jobs whose deadline has passed.
+pub(super) fn expire_due(txn: &Txn<'_>, upstream: i64) -> rusqlite::Result<u64> {
+    let before = txn.now.store;
+    let detail = "its deadline passed before its turn came";
+    expire(txn, queries::EXPIRE_UPSTREAM, upstream, before, detail)
+}
+
+/// Ends the upstream's queued jobs for which `could_go_at` is too late.
+pub(super) fn expire_upstream(
+    txn: &Txn<'_>,
+    upstream: i64,
+    could_go_at: Timestamp,
+) -> rusqlite::Result<u64> {
+    let detail = settle::too_late(txn, could_go_at, "");
+    expire(txn, queries::EXPIRE_UPSTREAM, upstream, could_go_at, &detail)
+}
+
+/// Ends the partition's queued jobs for which `could_go_at` is too late.
+pub(super) fn expire_partition(
+    txn: &Txn<'_>,
+    partition: i64,
+    could_go_at: Timestamp,
+) -> rusqlite::Result<u64> {
+    let detail = settle::too_late(txn, could_go_at, "");
+    expire(txn, queries::EXPIRE_PARTITION, partition, could_go_at, &detail)
+}
+
+fn expire(
+    txn: &Txn<'_>,
+    query: &str,
+    of: i64,
+    before: Timestamp,
+    detail: &str,
+) -> rusqlite::Result<u64> {
+    let mut expire = txn.conn.prepare_cached(query)?;
+    let expired = expire.execute(named_params! {
+        ":of": of, ":before": before.as_nanos(), ":now": txn.now.store.as_nanos(),
+        ":detail": detail, ":most": EXPIRES,
+    })?;
+    Ok(expired as u64)
+}
+
+/// Ends one job for which `could_go_at` is too late.
+pub(super) fn expire_job(
+    txn: &Txn<'_>,
+    job: JobId,
+    could_go_at: Timestamp,
+) -> rusqlite::Result<()> {
+    let detail = settle::too_late(txn, could_go_at, "");
+    end(txn, job, "expired", "deadline", &detail)
+}
+
+/// Ends a job that takes more units than the limit can ever grant.
+pub(super) fn fail_oversized(txn: &Txn<'_>, job: JobId, limit: &str) -> rusqlite::Result<()> {
+    let detail = format!("it takes more units than the limit `{limit}` can ever grant");
+    end(txn, job, "failed", "never_fits", &detail)
+}
+
+fn end(txn: &Txn<'_>, job: JobId, state: &str, reason: &str, detail: &str) -> rusqlite::Result<()> {
+    let mut end = txn.conn.prepare_cached(queries::JOB_END_UNSENT)?;
+    end.execute(named_params! {
+        ":id": job.0, ":state": state, ":reason": reason, ":detail": detail,
+        ":now": txn.now.store.as_nanos(),
+    })?;
+    Ok(())
+}

@@ -1,0 +1,225 @@
+//! What people and tools are shown. All instants here are wall time.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::clock::Timestamp;
+use crate::job::{CallId, Columns, JobId, JobState};
+use crate::store::KeptBody;
+
+/// Jobs by state.
+pub type Tally = BTreeMap<JobState, u64>;
+
+/// A load, with its jobs by state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadView {
+    /// Its name.
+    pub name: String,
+    /// When its first jobs were added.
+    pub added_at: Timestamp,
+    /// Its jobs.
+    pub jobs: Tally,
+}
+
+/// An upstream: its jobs, limits and the partitions that are not free.
+#[derive(Clone, Debug)]
+pub struct UpstreamView {
+    /// Its name.
+    pub name: String,
+    /// Its jobs.
+    pub jobs: Tally,
+    /// Why the whole upstream is held.
+    pub held: Option<HoldView>,
+    /// Its limit instances; those with keys only as far as [`SHOWN`] goes.
+    pub limits: Vec<LimitView>,
+    /// Its partitions that are not free; as far as [`SHOWN`] goes.
+    pub partitions: Vec<PartitionView>,
+    /// Limit instances and partitions that are not shown.
+    pub omitted: u64,
+    /// When something of it can go next; `None`: nothing waits for an instant.
+    pub next_at: Option<Timestamp>,
+}
+
+/// At most so many keyed limit instances, and so many partitions, are shown of an upstream.
+pub const SHOWN: usize = 1000;
+
+/// A hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HoldView {
+    /// Since when.
+    pub at: Timestamp,
+    /// Why, in one word.
+    pub reason: String,
+    /// Why, in a sentence.
+    pub detail: String,
+}
+
+/// A limit instance.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LimitView {
+    /// The limit's name.
+    pub name: String,
+    /// `rate`, `budget`, `rolling` or `concurrency`.
+    pub kind: &'static str,
+    /// The instance's columns.
+    pub key: Columns,
+    /// Units that we spent in the current window; of a concurrency limit: calls in flight.
+    pub spent: Option<u64>,
+    /// Units that the rule allows.
+    pub amount: u64,
+    /// What the upstream reported as left.
+    pub remaining: Option<u64>,
+    /// The end of the current window.
+    pub resets_at: Option<Timestamp>,
+    /// The zone of a budget's calendar.
+    pub zone: Option<chrono_tz::Tz>,
+    /// When it grants one unit next; `None`: when something in flight ends.
+    pub next_at: Option<Timestamp>,
+    /// Closed by a refusal until then.
+    pub blocked_until: Option<Timestamp>,
+    /// The refusal's reason.
+    pub reason: Option<String>,
+    /// The refusal in the server's own words.
+    pub detail: Option<String>,
+    /// Of a rate: units a second that are planned.
+    pub effective_rate: Option<f64>,
+}
+
+/// Why something cannot go at this moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitView {
+    /// What kind of wait.
+    pub turn: Turn,
+    /// The limit that binds; `None`: none does.
+    pub limit: Option<String>,
+    /// Until when; `None`: no instant can be named.
+    pub until: Option<Timestamp>,
+    /// Why, in one word: a reading's reason, a limit's kind, or what a person gave.
+    pub reason: String,
+    /// Why, in a sentence.
+    pub detail: String,
+}
+
+/// A queued job's turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// May go now.
+    Ready,
+    /// Not due yet.
+    Scheduled,
+    /// For a limit or a block.
+    Waiting,
+    /// For a person.
+    Held,
+}
+
+impl Turn {
+    /// Its name, as shown.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Turn::Ready => "ready",
+            Turn::Scheduled => "scheduled",
+            Turn::Waiting => "waiting",
+            Turn::Held => "held",
+        }
+    }
+}
+
+/// A partition that is not free.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartitionView {
+    /// Its columns.
+    pub key: Columns,
+    /// Its jobs that are queued or running.
+    pub jobs: u64,
+    /// Why it cannot go.
+    pub wait: WaitView,
+}
+
+/// A job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobView {
+    /// Its number.
+    pub id: JobId,
+    /// Its upstream.
+    pub upstream: String,
+    /// Its load.
+    pub load: String,
+    /// The method.
+    pub method: String,
+    /// The address; secrets are placeholders.
+    pub url: String,
+    /// Its state.
+    pub state: JobState,
+    /// Why it cannot go now, where it is queued and cannot.
+    pub waiting: Option<WaitView>,
+    /// Its columns.
+    pub columns: Columns,
+    /// Its partition's columns.
+    pub partition: Columns,
+    /// 0 to 9.
+    pub priority: u8,
+    /// Not before this.
+    pub due_at: Timestamp,
+    /// Worthless after this.
+    pub deadline_at: Option<Timestamp>,
+    /// When it was added.
+    pub added_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// Attempts so far.
+    pub attempts: u32,
+    /// Of these, failures.
+    pub failures: u32,
+    /// The last answer's status.
+    pub status: Option<u16>,
+    /// The last reason.
+    pub reason: Option<String>,
+    /// The last answer in a sentence.
+    pub detail: Option<String>,
+    /// Fields taken from its answer.
+    pub fields: BTreeMap<String, Value>,
+}
+
+/// An attempt that ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttemptView {
+    /// The job.
+    pub job: JobId,
+    /// Its upstream.
+    pub upstream: String,
+    /// The address.
+    pub url: String,
+    /// Its number, from 1.
+    pub n: u32,
+    /// Its call.
+    pub call: CallId,
+    /// When it left.
+    pub sent_at: Timestamp,
+    /// When it ended; `None`: it was lost with its process.
+    pub ended_at: Option<Timestamp>,
+    /// The answer's status.
+    pub status: Option<u16>,
+    /// What the answer meant.
+    pub reason: Option<String>,
+    /// Where reason and hint came from.
+    pub source: Option<String>,
+    /// The limit that it concerned.
+    pub limit: Option<String>,
+    /// The upstream's hint.
+    pub hint_at: Option<Timestamp>,
+    /// The answer in a sentence.
+    pub detail: Option<String>,
+    /// The body that was kept.
+    pub body: Option<KeptBody>,
+}
+
+/// A runner at work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunnerView {
+    /// Its process.
+    pub pid: u32,
+    /// The upstreams it serves; empty: all.
+    pub upstreams: Vec<String>,
+}
