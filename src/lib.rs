@@ -2,6 +2,7 @@
 
 pub mod address;
 pub mod clock;
+pub mod dispatch;
 pub mod job;
 pub mod next;
 pub mod plan;
