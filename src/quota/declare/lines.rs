@@ -52,7 +52,8 @@ impl Writer<'_> {
     /// Plain fields first: after a header they would belong to another table.
     fn table(&mut self, path: &str, table: &Table) {
         let (own, below): (Vec<_>, Vec<_>) = table.fields.iter().partition(|field| is_plain(field));
-        for field in own {
+        // The merged file stands for itself.
+        for field in own.into_iter().filter(|field| !(path.is_empty() && field.name == "extends")) {
             self.line(field.at, format!("{} = {}", key(&field.name), inline(&field.node)));
         }
         for field in below {

@@ -1,0 +1,146 @@
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::quota::LimitRule;
+
+fn folder(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+fn library(folders: &[&TempDir]) -> Library {
+    Library::new(folders.iter().map(|folder| folder.path().to_owned()).collect())
+}
+
+const PLAIN: &str = "name = \"a\"\ntitle = \"first\"\n[match]\nhosts = [\"*.example\"]\n";
+
+#[test]
+fn the_first_folder_wins_and_presets_come_last() {
+    let first = folder(&[("a.toml", PLAIN), ("no quota.toml", ""), ("x.txt", "")]);
+    let second = folder(&[("a.toml", "title = \"second\""), ("b.toml", "")]);
+    let library = library(&[&first, &second]);
+    assert_eq!(library.get("a").unwrap().title, "first");
+    assert_eq!(library.get("b").unwrap().name, "b");
+    let names: Vec<_> = library.names().into_iter().collect();
+    assert_eq!(names, ["a", "b", "bing-webmaster", "google-indexing", "indexnow"]);
+    let built_in: Vec<_> = library.list().into_iter().map(|entry| entry.built_in).collect();
+    assert_eq!(built_in, [false, false, true, true, true]);
+}
+
+#[test]
+fn an_unknown_name_is_told_with_what_was_meant() {
+    let library = library(&[]);
+    let error = library.get("index-now").unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "there is no upstream `index-now` (did you mean `indexnow`?); looked in the built-in presets"
+    );
+    for name in ["../a", "", ".hidden", "a/b"] {
+        assert!(matches!(library.get(name), Err(LibraryError::Unknown { .. })), "{name}");
+    }
+}
+
+#[test]
+fn a_file_extends_the_preset_of_its_own_name() {
+    let own = "name = \"indexnow\"\nextends = \"indexnow\"\n[[limit]]\nname = \"pace\"\nburst = 1\n\
+        rate = \"1/5s\"\n[[reading]]\nwhen = { status = 202 }\nreason = \"ok\"\n";
+    let folder = folder(&[("indexnow.toml", own)]);
+    let library = library(&[&folder]);
+    let upstream = library.get("indexnow").unwrap();
+    let LimitRule::Rate(rate) = &upstream.limits[0].rule else { panic!() };
+    assert_eq!((rate.amount, rate.period.as_secs()), (1, 5));
+    assert_eq!(upstream.limits[0].key, ["host"]);
+    assert_eq!(upstream.readings[0].reason, crate::reading::Reason::Ok);
+    assert!(upstream.readings.len() > 5 && upstream.request.body.is_some());
+    let lines = library.lines("indexnow").unwrap();
+    let line = |text: &str| lines.iter().find(|line| line.text == text).unwrap();
+    assert!(line("rate = \"1/5s\"").file.ends_with("indexnow.toml"));
+    assert_eq!(line("rate = \"1/5s\"").line, 6);
+    assert_eq!(line("key = [\"host\"]").file, "built-in indexnow.toml");
+    let text: Vec<_> = lines.iter().map(|line| line.text.as_str()).collect();
+    let merged = declare::parse("indexnow", "merged", &text.join("\n"));
+    assert_eq!(merged.unwrap().readings.len(), upstream.readings.len());
+}
+
+#[test]
+fn extends_names_files_and_drops_what_is_removed() {
+    let base = "[[limit]]\nname = \"x\"\nkind = \"concurrency\"\namount = 1\n\
+        [[limit]]\nname = \"y\"\nkind = \"concurrency\"\namount = 1\n[keep]\ndone = \"1d\"\n";
+    let own = "extends = \"base.toml\"\n[[limit]]\nname = \"x\"\nremove = true\n\
+        [[limit]]\nname = \"y\"\nkind = \"rate\"\nrate = \"1/s\"\n[keep]\nremove = true\n";
+    let folder = folder(&[("base.toml", base), ("a.toml", own)]);
+    let upstream = library(&[&folder]).get("a").unwrap();
+    let names: Vec<_> = upstream.limits.iter().map(|limit| limit.name.as_str()).collect();
+    assert_eq!(names, ["y"]);
+    assert_eq!(upstream.limits[0].rule.kind(), "rate");
+    assert_eq!(upstream.keep, crate::quota::Keep::default());
+}
+
+#[test]
+fn problems_of_extends_have_their_place() {
+    let files = [
+        ("a.toml", "name = \"a\"\nextends = \"b\""),
+        ("b.toml", "extends = \"a\""),
+        ("c.toml", "extends = \"indexnov\""),
+        ("d.toml", "extends = \"wrong\"\n[[limit]]\nname = \"gone\"\nremove = true"),
+        ("wrong.toml", "\n[keep]\nbodi = \"all\""),
+    ];
+    let folder = folder(&files);
+    let library = library(&[&folder]);
+    let told = |name: &str| {
+        let told = library.get(name).unwrap_err().to_string();
+        told.replace(&format!("{}/", folder.path().display()), "")
+    };
+    assert_eq!(
+        told("a"),
+        "b.toml:1:11: `a.toml` extends itself by way of `a`; extend another file"
+    );
+    assert_eq!(told("c"), "c.toml:1:11: cannot extend `indexnov`; did you mean \"indexnow\"?");
+    let fix = "did you mean `body`? there are body, max_bytes, done, failed";
+    let d = told("d");
+    assert!(d.contains(&format!("wrong.toml:3:1: unknown field `bodi` in [keep]; {fix}")), "{d}");
+}
+
+#[test]
+fn a_change_is_noticed_and_a_wrong_one_is_told_once() {
+    let folder = folder(&[("a.toml", PLAIN)]);
+    let library = library(&[&folder]);
+    let write = |text: &str| fs::write(folder.path().join("a.toml"), text).unwrap();
+    assert_eq!(library.reload("a").unwrap().unwrap().title, "first");
+    assert!(library.reload("a").unwrap().is_none());
+    write("title = \"another\"");
+    assert_eq!(library.reload("a").unwrap().unwrap().title, "another");
+    write("titel = \"wrong\"");
+    assert!(matches!(library.reload("a"), Err(LibraryError::Invalid(_))));
+    assert!(library.reload("a").unwrap().is_none());
+    assert_eq!(library.get("a").unwrap().title, "another");
+    write("title = \"right again\"");
+    assert_eq!(library.reload("a").unwrap().unwrap().title, "right again");
+}
+
+#[test]
+fn a_file_that_comes_to_stand_before_another_is_noticed() {
+    let (first, second) = (folder(&[]), folder(&[("a.toml", PLAIN)]));
+    let library = library(&[&first, &second]);
+    assert_eq!(library.get("a").unwrap().title, "first");
+    fs::write(first.path().join("a.toml"), "title = \"nearer\"").unwrap();
+    assert_eq!(library.reload("a").unwrap().unwrap().title, "nearer");
+}
+
+#[test]
+fn calls_are_matched_by_their_url() {
+    let b = "[match]\nhosts = [\"api.example\"]\npaths = [\"/v1/*\"]\n";
+    let folder = folder(&[("a.toml", PLAIN), ("b.toml", b), ("broken.toml", "x")]);
+    let library = library(&[&folder]);
+    let name = |url: &str| library.match_url(url).map(|upstream| upstream.name.clone());
+    assert_eq!(name("https://api.example/v1/x").as_deref(), Some("b"));
+    assert_eq!(name("https://api.example/v2/x").as_deref(), Some("a"));
+    assert_eq!(name("https://API.indexnow.org/indexnow?x").as_deref(), Some("indexnow"));
+    assert_eq!(name("https://nowhere.test/"), None);
+    assert_eq!(name("no url"), None);
+}
