@@ -19,8 +19,6 @@ enum Holds {
     Remaining,
     /// A delay or an instant, judged by its size.
     Reset,
-    /// A delay, whatever its size.
-    ResetAfter,
     /// A delay or an instant in milliseconds.
     ResetMillis,
     /// Zendesk: `total=50; remaining=0; resets=41`.
@@ -60,9 +58,7 @@ fn parse_name(field: &str, value: &str) -> Option<(String, Holds)> {
         Holds::Remaining
     } else if has("reset") && (has("ms") || has("millis") || has("milliseconds")) {
         Holds::ResetMillis
-    } else if (has("reset") || has("retry")) && (has("after") || has("in")) {
-        Holds::ResetAfter
-    } else if has("reset") {
+    } else if has("reset") || (has("retry") && has("after")) {
         Holds::Reset
     } else if value.contains("remaining=") && value.contains("resets=") {
         Holds::Parts
@@ -91,15 +87,11 @@ fn parse_name(field: &str, value: &str) -> Option<(String, Holds)> {
 }
 
 fn note(bucket: &mut Bucket, holds: Holds, field: &str, value: &str, view: &View<'_>) {
-    let number = || Number::parse(value);
     let moment = match holds {
         Holds::Remaining => return note_remaining(bucket, value),
         Holds::Parts => return note_parts(bucket, value, view),
         Holds::Reset => retry_after::whole(value, view.received_at()),
-        Holds::ResetAfter => {
-            number().map(Number::seconds).or_else(|| retry_after::whole(value, view.received_at()))
-        }
-        Holds::ResetMillis => number().map(|millis| match millis.judged() {
+        Holds::ResetMillis => Number::parse(value).map(|millis| match millis.judged() {
             Moment::After(_) => millis.millis(),
             Moment::At(_) => millis.epoch_millis(),
         }),

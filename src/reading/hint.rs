@@ -81,13 +81,23 @@ fn is_by_the_day(asked: &Asked<'_, '_>) -> bool {
     asked.verdict.reason == Reason::QuotaExhausted && window.is_some_and(|w| w >= Window::Day)
 }
 
-/// The reset of used-up windows: as the rule declares it, else as the fields are known.
+/// The reset of used-up windows: as the rule declares it, else as the fields are known. Where no
+/// limit refused (a 500), a window must say itself that it is used up.
 fn resets(asked: &Asked<'_, '_>) -> Option<Hint> {
+    if asked.verdict.reason == Reason::AcceptedPending {
+        return None;
+    }
     let declared = asked.rule.and_then(|rule| rule.reset.as_ref());
     let hint = declared.and_then(|reset| {
         Some(Hint::new(reset.read(asked.view)?, reset.header.to_ascii_lowercase()))
     });
-    hint.or_else(|| limits::reset(asked.view, declared.map(|reset| reset.header.as_str())))
+    let limit = matches!(
+        asked.verdict.reason,
+        Reason::RateLimited | Reason::QuotaExhausted | Reason::ConcurrencyLimited
+    );
+    let known =
+        limits::Resets { except: declared.map(|reset| reset.header.as_str()), of_unknown: limit };
+    hint.or_else(|| limits::reset(asked.view, known))
 }
 
 /// A penalty that the upstream documents.

@@ -1,5 +1,6 @@
 //! What header fields say about limits: the buckets of all families, and what their state means.
 
+use super::body::words;
 use super::hint::Hint;
 use super::verdict::Verdict;
 use super::view::View;
@@ -29,11 +30,9 @@ pub(crate) struct Bucket {
 impl Bucket {
     /// Its reset, where it may be what refused: nothing is left, or it does not say. The reset of a
     /// healthy bucket is never the wait.
-    fn reset(&self) -> Option<Timestamp> {
-        if self.is_empty == Some(false) {
-            return None;
-        }
-        self.relative.or(self.absolute)
+    fn reset(&self, of_unknown: bool) -> Option<Timestamp> {
+        let used_up = self.is_empty.unwrap_or(of_unknown);
+        self.relative.or(self.absolute).filter(|_| used_up)
     }
 }
 
@@ -44,12 +43,20 @@ fn buckets(view: &View<'_>) -> Vec<Bucket> {
     all
 }
 
-/// The reset of the used-up buckets, of several the latest; `except` is a field that a rule of the
-/// upstream has read in its own unit.
-pub(crate) fn reset(view: &View<'_>, except: Option<&str>) -> Option<Hint> {
+/// Which resets count.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Resets<'n> {
+    /// Not this field: a rule of the upstream has read it in its own unit.
+    pub(crate) except: Option<&'n str>,
+    /// Also those of buckets that do not say what is left.
+    pub(crate) of_unknown: bool,
+}
+
+/// The reset of the used-up buckets, of several the latest.
+pub(crate) fn reset(view: &View<'_>, which: Resets<'_>) -> Option<Hint> {
     let resets = buckets(view).into_iter().filter_map(|bucket| {
-        let own = except.is_some_and(|name| bucket.field.eq_ignore_ascii_case(name));
-        let at = bucket.reset().filter(|_| !own)?;
+        let own = which.except.is_some_and(|name| bucket.field.eq_ignore_ascii_case(name));
+        let at = bucket.reset(which.of_unknown).filter(|_| !own)?;
         Some(Hint::new(at, bucket.field))
     });
     resets.max_by_key(|hint| hint.at)
@@ -68,7 +75,7 @@ pub(crate) fn read(view: &View<'_>) -> Option<Verdict> {
 
 /// Makes a refusal whose window is unknown a quota, where the used-up buckets or the server's own
 /// words name one of an hour or longer.
-pub(crate) fn refine(view: &View<'_>, words: Option<&str>, verdict: Verdict) -> Verdict {
+pub(crate) fn refine(view: &View<'_>, verdict: Verdict) -> Verdict {
     if !verdict.open || verdict.reason != Reason::RateLimited || verdict.window.is_some() {
         return verdict;
     }
@@ -76,7 +83,7 @@ pub(crate) fn refine(view: &View<'_>, words: Option<&str>, verdict: Verdict) -> 
         let source = format!("{}; {}", verdict.source, state.field);
         return state.verdict(source);
     }
-    match words.and_then(Window::in_sentence) {
+    match words::said(view).and_then(Window::in_sentence) {
         Some(window) => Verdict {
             wait: verdict.wait,
             ..Verdict::limited(Some(window), format!("{}; words", verdict.source))

@@ -28,7 +28,7 @@ pub(crate) fn challenge(view: &View<'_>) -> Option<Verdict> {
 const PAGES: &[(&str, &str, &[&str])] = &[
     ("server", "cloudfront", &["request blocked"]),
     ("x-cache", "error from cloudfront", &["request blocked"]),
-    ("server", "cloudflare", &["error code: 10", "error 10", "access denied", "just a moment..."]),
+    ("server", "cloudflare", &["error code: 10", "error 10", "just a moment..."]),
     ("server", "akamaighost", &["access denied"]),
     ("server", "sucuri", &["access denied"]),
     ("x-iinfo", "", &["incapsula incident"]),
@@ -41,7 +41,7 @@ const HEADINGS: [&str; 4] =
 
 /// A page of the edge instead of an answer of the API.
 pub(crate) fn block_page(view: &View<'_>) -> Option<Verdict> {
-    if !matches!(view.status(), 403 | 405 | 406 | 429 | 503) || view.json().is_some() {
+    if !matches!(view.status(), 403 | 405 | 406 | 429) || view.json().is_some() {
         return None;
     }
     let page = PAGES.iter().find(|(field, mark, words)| {

@@ -34,6 +34,8 @@ pub mod reason;
 mod retry_after;
 pub mod rules;
 mod status;
+#[cfg(test)]
+mod tests;
 mod verdict;
 mod view;
 mod window;
@@ -124,12 +126,36 @@ const READERS: [fn(&View<'_>) -> Option<Verdict>; 9] = [
 pub fn read(upstream: Option<&Upstream>, answer: &Answer<'_>) -> Reading {
     let view = &View::new(answer);
     let (verdict, rule) = decide(upstream, view);
-    let verdict = limits::refine(view, body::words::said(view), verdict);
+    let verdict = limits::refine(view, verdict);
     let verdict = passing(view, verdict);
     let waits = verdict.retryable || verdict.reason == Reason::AcceptedPending;
     let asked = hint::Asked { view, upstream, rule, verdict: &verdict };
     let hint = if waits { hint::find(&asked) } else { None };
     conclude(view, verdict, rule, hint)
+}
+
+/// The reset of the windows that an answer, a success above all, says are used up: sending earlier
+/// would be refused. At most 31 days off. `None` where no window says that nothing is left.
+///
+/// ```
+/// use paceline::clock::Timestamp;
+/// use paceline::reading::{Answer, used_up_until};
+///
+/// let headers = [("RateLimit".to_owned(), "\"default\";r=0;t=30".to_owned())];
+/// let answer = Answer {
+///     method: "GET",
+///     url: "https://api.example.com/v1/items",
+///     received_at: Timestamp::from_secs(1_772_366_400),
+///     status: 200,
+///     headers: &headers,
+///     body: b"{}",
+/// };
+/// assert_eq!(used_up_until(&answer), Some(Timestamp::from_secs(1_772_366_430)));
+/// ```
+pub fn used_up_until(answer: &Answer<'_>) -> Option<Timestamp> {
+    let which = limits::Resets { except: None, of_unknown: false };
+    let hint = limits::reset(&View::new(answer), which)?;
+    Some(moment::clamp(answer.received_at, hint.at).0)
 }
 
 fn decide<'u>(upstream: Option<&'u Upstream>, view: &View<'_>) -> (Verdict, Option<&'u Rule>) {
@@ -176,19 +202,22 @@ fn conclude(view: &View<'_>, verdict: Verdict, rule: Option<&Rule>, hint: Option
         clamped,
         source,
         limit,
-        detail: detail(view, rule, clamped),
+        detail: detail(view, verdict.reason, rule, clamped),
         wait: verdict.wait.filter(|_| verdict.retryable),
         becomes: rule.and_then(|rule| Some((rule.for_at_most?, rule.then?))),
     }
 }
 
-/// What the rule says, what the server said, and whether its hint was cut.
-fn detail(view: &View<'_>, rule: Option<&Rule>, clamped: bool) -> String {
-    let said = body::words::said(view).map(body::words::shown).filter(|said| !said.is_empty());
+/// What the rule says, what the server said (a success is data, not words), and whether its hint was
+/// clamped.
+fn detail(view: &View<'_>, reason: Reason, rule: Option<&Rule>, clamped: bool) -> String {
+    let words = if reason == Reason::Ok { None } else { body::words::said(view) };
+    let said = words.map(body::words::shown).filter(|said| !said.is_empty());
     let says = rule.and_then(|rule| rule.says.clone());
     let mut detail = match (says, said) {
         (Some(says), Some(said)) => format!("{says}: {said}"),
         (Some(words), None) | (None, Some(words)) => words,
+        (None, None) if reason == Reason::Ok => format!("status {}", view.status()),
         (None, None) => format!("status {} without a word", view.status()),
     };
     if clamped {

@@ -25,8 +25,9 @@ pub struct Rule {
     pub wait: Option<Duration>,
     /// A penalty that the upstream documents; counts as the upstream's hint.
     pub hint: Option<Duration>,
-    /// Takes a hint from a sentence in the body: the named groups `h`, `m`, `s`, `ms` are parts of
-    /// a duration, `at` is an instant.
+    /// Takes a hint from a sentence in the body. The named groups `h`, `m`, `s`, `ms` are parts of a
+    /// duration; or `at` is an instant (RFC 3339 or an HTTP date), or `date` a day (`2026-12-01`)
+    /// and `time` a time of it (`00:00`, the default), both in UTC.
     pub wait_pattern: Option<Regex>,
     /// Takes a hint from a header of declared unit.
     pub reset: Option<ResetHeader>,
@@ -124,6 +125,10 @@ impl Rule {
         let found = self.wait_pattern.as_ref()?.captures(view.text())?;
         if let Some(at) = found.name("at") {
             return retry_after::whole(at.as_str(), view.received_at());
+        }
+        if let Some(date) = found.name("date") {
+            let time = found.name("time").map_or("00:00", |time| time.as_str());
+            return dates::rfc3339(&format!("{}T{time}Z", date.as_str())).map(Moment::At);
         }
         let part = |unit: &str| Some(format!("{}{unit}", found.name(unit)?.as_str()));
         let text: String = ["h", "m", "s", "ms"].into_iter().filter_map(part).collect();

@@ -78,8 +78,12 @@ pub(crate) fn read(view: &View<'_>) -> Option<Verdict> {
 fn code<'v>(view: &'v View<'_>) -> Option<&'v str> {
     let field = || Some(view.header("x-amzn-errortype")?.split(':').next()?.trim());
     let json = || view.text_at("/__type");
-    let code = json().or_else(field).or_else(|| words::element(view, "Code"))?;
-    code.rsplit('#').next()
+    let plain = || {
+        let places = ["/code", "/Code", "/Error/Code"].into_iter().filter(|_| !view.is_success());
+        { places }.find_map(|place| view.text_at(place))
+    };
+    let xml = || words::element(view, "Code");
+    json().or_else(field).or_else(plain).or_else(xml)?.rsplit('#').next()
 }
 
 /// API Gateway words a used-up plan quota and a throttle differently:

@@ -33,22 +33,43 @@ const PLACES: &[&str] = &[
     "/reason",
     "/status",
     "/title",
+    "",
 ];
 
 /// Where a success may hold words of its own, which are no codes.
-const DATA_PLACES: &[&str] = &["/type", "/reason", "/status", "/title"];
+const DATA_PLACES: &[&str] = &["/type", "/reason", "/status", "/title", ""];
 
 /// Codes in lower case without punctuation, and what they mean. Sources: the error pages of Slack,
 /// Notion, OpenAI, Anthropic, Stripe, Yandex, MediaWiki, X and Shopify, and RFC 6749 and RFC 6750.
 const CODES: &[(Reason, &[&str])] = &[
-    (Reason::RateLimited, &["slowdown", "ratelimit", "toofast"]),
+    (
+        Reason::RateLimited,
+        &[
+            "slowdown",
+            "ratelimit",
+            "ratelimited",
+            "ratelimitexceeded",
+            "apiratelimitexceeded",
+            "toomanyrequests",
+            "throttled",
+        ],
+    ),
     (
         Reason::QuotaExhausted,
         &["usagecapexceeded", "usagelimitexceeded", "usagelimitreached", "outofquota"],
     ),
     (
         Reason::ConcurrencyLimited,
-        &["locktimeout", "locked", "resourcelocked", "objectlocked", "objectlocktimeout"],
+        &[
+            "locktimeout",
+            "locked",
+            "resourcelocked",
+            "objectlocked",
+            "objectlocktimeout",
+            "operationinprogress",
+            "anotheroperationinprogress",
+            "toomanyconcurrentrequests",
+        ],
     ),
     (
         Reason::Overloaded,
@@ -71,6 +92,7 @@ const CODES: &[(Reason, &[&str])] = &[
             "requestinprogress",
             "internalerror",
             "internalservererror",
+            "fatalerror",
             "servererror",
             "timeout",
             "requesttimeout",
@@ -122,6 +144,8 @@ const CODES: &[(Reason, &[&str])] = &[
             "clientnotenrolled",
         ],
     ),
+    // Yandex: what is queued already is queued.
+    (Reason::AcceptedPending, &["urlalreadyadded"]),
     (
         Reason::Blocked,
         &["ipblocked", "ipbanned", "banned", "userblocked", "accountsuspended", "accountblocked"],
@@ -157,6 +181,9 @@ const MONEY: &[&str] = &[
     "paymentrequired",
 ];
 
+/// Caps of a calendar month (Anthropic, Airtable).
+const CAPS_OF_A_MONTH: &[&str] = &["enforcedspendlimitreached", "publicapibillinglimitexceeded"];
+
 /// Reads the first code that is known.
 pub(crate) fn read(view: &View<'_>) -> Option<Verdict> {
     if let Some(verdict) = allocation(view) {
@@ -180,7 +207,7 @@ pub(crate) fn lookup(code: &str, status: u16, source: &str) -> Option<Verdict> {
     if MONEY.contains(&key.as_str()) {
         return Some(verdict(Reason::QuotaExhausted).never());
     }
-    if key == "enforcedspendlimitreached" {
+    if CAPS_OF_A_MONTH.contains(&key.as_str()) {
         return Some(Verdict::limited(Some(Window::Month), source));
     }
     let exact = CODES.iter().find(|(_, codes)| codes.contains(&key.as_str()));
@@ -195,8 +222,11 @@ pub(crate) fn lookup(code: &str, status: u16, source: &str) -> Option<Verdict> {
 }
 
 /// Codes that are made of parts: `API_RATE_LIMIT_REACHED`, `daily_quota_exceeded`,
-/// `too_many_concurrent_requests`.
+/// `max_concurrent_jobs_reached`. Text with blanks is none: it must be known as a whole.
 fn composed(key: &str, code: &str, source: &str) -> Option<Verdict> {
+    if code.trim().contains(char::is_whitespace) {
+        return None;
+    }
     let has = |part: &str| key.contains(part);
     let over = has("exceed") || has("reach") || has("exhaust");
     if has("concurren") && (over || has("limit") || has("toomany")) {
@@ -204,7 +234,7 @@ fn composed(key: &str, code: &str, source: &str) -> Option<Verdict> {
     }
     let window = Window::in_name(code);
     let long = window.is_some_and(Window::is_quota) && (has("limit") || has("quota"));
-    if has("quota") && over || long && over {
+    if over && (has("quota") || long) {
         return Some(Verdict { window, ..Verdict::new(Reason::QuotaExhausted, source) });
     }
     let rate = has("ratelimit") || has("toomanyrequests") || has("throttl");
@@ -267,10 +297,18 @@ fn numeric(view: &View<'_>) -> Option<Verdict> {
     { found }.find_map(believed)
 }
 
-/// A success that says it is none, for a reason nobody knows: not done, and nothing is guessed.
+/// A success that says it is none: not done. Slack's codes tell a missing thing and a wrong argument
+/// by their form; beyond that nothing is guessed.
 fn denied(view: &View<'_>) -> Option<Verdict> {
-    let unknown = view.is_success() && is_denied(view);
-    unknown.then(|| Verdict::new(Reason::Unknown, "body says not ok"))
+    if !view.is_success() || !is_denied(view) {
+        return None;
+    }
+    let reason = match view.text_at("/error") {
+        Some(code) if code.ends_with("_not_found") => Reason::NotFound,
+        Some(code) if code.starts_with("invalid_arg") => Reason::InvalidRequest,
+        _ => Reason::Unknown,
+    };
+    Some(Verdict::new(reason, "body says not ok"))
 }
 
 /// `ok: false` or `success: false`, beside an error.

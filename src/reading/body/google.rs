@@ -118,7 +118,7 @@ fn is_limit_zero(view: &View<'_>) -> bool {
 pub(crate) fn window(view: &View<'_>) -> Option<Window> {
     let metadata = |key: &str| {
         let text = |info: &Value| Some(info.pointer(key)?.as_str()?.to_owned());
-        details(view, "ErrorInfo").filter_map(|info| text(info)).collect::<Vec<_>>()
+        details(view, "ErrorInfo").filter_map(text).collect::<Vec<_>>()
     };
     let named = |names: Vec<String>| names.iter().filter_map(|name| Window::in_name(name)).max();
     named(metadata("/metadata/quota_unit"))

@@ -39,7 +39,13 @@ fn retry_field(view: &View<'_>) -> Option<Hint> {
             },
         )
     };
-    find(&MILLISECONDS, true).or_else(|| find(&SECONDS, false))
+    find(&MILLISECONDS, true).or_else(|| find(&SECONDS, false)).or_else(|| reddit(view))
+}
+
+/// Reddit's `json.ratelimit`: seconds, beside the error of that name.
+fn reddit(view: &View<'_>) -> Option<Hint> {
+    let number = Number::from_json(view.at("/json/ratelimit")?)?;
+    Some(Hint::new(number.judged().resolve(view)?, "body ratelimit"))
 }
 
 fn moment(value: &serde_json::Value, millis: bool, view: &View<'_>) -> Option<Moment> {

@@ -15,6 +15,10 @@ const PHRASES: &[(&str, Reason)] = &[
     ("blocked from accessing", Reason::Blocked),
     ("your ip has been", Reason::Blocked),
     ("set a user-agent", Reason::Misconfigured),
+    ("incorrect api key", Reason::Misconfigured),
+    ("invalid api key", Reason::Misconfigured),
+    ("invalid x-api-key", Reason::Misconfigured),
+    ("api key not valid", Reason::Misconfigured),
     ("secondary rate limit", Reason::RateLimited),
     ("abuse detection", Reason::RateLimited),
     ("rate limit exceeded", Reason::RateLimited),
@@ -43,10 +47,13 @@ pub(crate) fn read(view: &View<'_>) -> Option<Verdict> {
     per_call(view, said).or_else(|| spent(said))
 }
 
-/// "URL quota is 500 at a time": the size of one call.
+/// The size of one call: "URL quota is 500 at a time", "No more than 10000 urls allowed". Where the
+/// sentence names a window it is about a rate.
 fn per_call(view: &View<'_>, said: &str) -> Option<Verdict> {
-    let sized = matches!(view.status(), 400 | 413 | 422) && contains(said, "at a time");
-    sized.then(|| Verdict::new(Reason::TooLarge, "body \"at a time\""))
+    const SIZES: [&str; 4] = ["at a time", "no more than", "too many urls", "too many items"];
+    let sized = matches!(view.status(), 400 | 413 | 422) && Window::in_sentence(said).is_none();
+    let phrase = SIZES.into_iter().find(|phrase| sized && contains(said, phrase))?;
+    Some(Verdict::new(Reason::TooLarge, format!("body \"{phrase}\"")))
 }
 
 /// "You have exceeded your daily quota", under any error.

@@ -3,7 +3,7 @@
 use crate::reading::view::View;
 
 /// Where a message stands, the most telling first.
-const MESSAGES: [&str; 19] = [
+const MESSAGES: [&str; 20] = [
     "/error/message",
     "/message",
     "/Message",
@@ -23,6 +23,7 @@ const MESSAGES: [&str; 19] = [
     "/errors/0",
     "/errors",
     "/msg",
+    "",
 ];
 
 /// How much of them is shown.
@@ -46,6 +47,9 @@ pub(crate) fn said<'v>(view: &'v View<'_>) -> Option<&'v str> {
 /// The text of the first element of that name, for small XML and HTML answers.
 pub(crate) fn element<'v>(view: &'v View<'_>, name: &str) -> Option<&'v str> {
     let text = view.text();
+    if !text.trim_start().starts_with('<') {
+        return None;
+    }
     let insides = text.match_indices('<').filter_map(|(at, _)| {
         let tag = text.get(at + 1..)?;
         let (found, after) = tag.split_at_checked(name.len())?;
