@@ -1,5 +1,5 @@
 //! GraphQL: refusals come with status 200, in `errors[]`. Shopify's cost extension tells the wait:
-//! https://shopify.dev/docs/api/usage/limits
+//! <https://shopify.dev/docs/api/usage/limits>
 
 use std::time::Duration;
 
