@@ -16,7 +16,7 @@ pub(crate) fn next_reset(
 ) -> Option<(String, Timestamp)> {
     let reset = |limit: &Limit| {
         let calendar = limit.rule.calendar()?;
-        Some((limit.name.clone(), reset_after(calendar, at)?))
+        Some((limit.name.clone(), calendar.window(at).next_reset))
     };
     if let Some(name) = limit {
         return reset(upstream.limit(name)?);
@@ -36,29 +36,4 @@ pub(crate) const fn window(calendar: &Calendar) -> Window {
         Resets::Weekly { .. } => Window::Week,
         Resets::Monthly { .. } => Window::Month,
     }
-}
-
-// STAND-IN until `Calendar::window` is there: then `Some(calendar.window(at).next_reset)`. Knows no
-// label inside a gap.
-fn reset_after(calendar: &Calendar, at: Timestamp) -> Option<Timestamp> {
-    use chrono::{Datelike, Days, TimeZone, Timelike};
-    let start = at.to_utc().with_timezone(&calendar.zone).date_naive();
-    let last_day = |date: chrono::NaiveDate| u32::from(date.num_days_in_month());
-    (0..64_u64).filter_map(|ahead| start.checked_add_days(Days::new(ahead))).find_map(|date| {
-        let labels: Vec<chrono::NaiveTime> = match calendar.resets {
-            Resets::Hourly { minute } => {
-                (0..24).filter_map(|h| chrono::NaiveTime::from_hms_opt(h, minute, 0)).collect()
-            }
-            Resets::Daily { time } => vec![time],
-            Resets::Weekly { weekday, time } if date.weekday() == weekday => vec![time],
-            Resets::Monthly { day, time } if date.day() == day.min(last_day(date)) => vec![time],
-            _ => Vec::new(),
-        };
-        let instants = labels.into_iter().filter_map(|label| {
-            let label = date.and_hms_opt(label.hour(), label.minute(), label.second())?;
-            let at = calendar.zone.from_local_datetime(&label).earliest()?;
-            Some(Timestamp::from(at.with_timezone(&chrono::Utc)))
-        });
-        instants.filter(|reset| *reset > at).min()
-    })
 }

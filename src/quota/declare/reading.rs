@@ -87,10 +87,10 @@ fn limit(fields: &mut Fields<'_>, limits: &[&str]) -> Option<String> {
 fn wait_pattern(fields: &mut Fields<'_>) -> Option<Regex> {
     let text = fields.text("wait_pattern")?;
     let regex = check::pattern(fields.report, fields.at("wait_pattern"), text)?;
-    let part = |name: &str| matches!(name, "h" | "m" | "s" | "ms");
+    let part = |name: &str| matches!(name, "h" | "m" | "s" | "ms" | "at" | "date");
     if !regex.capture_names().flatten().any(part) {
         let fix = "name the groups that hold hours, minutes, seconds or milliseconds: \
-            'again in (?<s>[0-9.]+) ?s' with h, m, s or ms";
+            'again in (?<s>[0-9.]+) ?s' with h, m, s or ms; or an instant: at, or date and time";
         fields.problem("wait_pattern", "`wait_pattern` has no group for a duration", fix);
     }
     Some(regex)
