@@ -12,6 +12,7 @@ CREATE TABLE store (
     skew        INTEGER NOT NULL DEFAULT 0,  -- wall time less store time, when last looked at
     block_seq   INTEGER NOT NULL DEFAULT 0,  -- rises with each block, hold and release of one
     call_seq    INTEGER NOT NULL DEFAULT 0,  -- the last call id given out; none is used twice
+    news_seq    INTEGER NOT NULL DEFAULT 0,  -- rises whenever something may go that could not before
     CHECK ((boot_id IS NULL) = (boot_offset IS NULL))
 ) STRICT;
 INSERT INTO store (id, seen_at) VALUES (1, 0);

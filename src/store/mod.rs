@@ -62,7 +62,9 @@ pub struct Claimed {
     pub expired: u64,
     /// Jobs that failed on the way: their cost can never fit.
     pub failed: u64,
-    /// The upstream's wall clock was found stepped by this many nanoseconds since last time.
+    /// What [`Store::changed`] tells changes from.
+    pub news: i64,
+    /// The machine's wall clock was found stepped by this many nanoseconds since last time.
     pub stepped: Option<i64>,
 }
 
@@ -205,6 +207,15 @@ pub enum ReleaseWhy {
     Unprepared,
     /// Its deadline passed while it waited for its slot.
     Expired,
+}
+
+/// Queued jobs of an upstream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Remaining {
+    /// Those that wait for their turn.
+    pub waiting: u64,
+    /// Those that wait for a person.
+    pub held: u64,
 }
 
 /// What a sweep found.
@@ -398,6 +409,13 @@ pub trait Store: Clone + Send + Sync + 'static {
         jobs: Vec<JobId>,
     ) -> impl Future<Output = Result<BTreeMap<JobId, KeptBody>, StoreError>> + Send;
 
-    /// Resolves after something was committed to the store by anybody.
-    fn changed(&self) -> impl Future<Output = ()> + Send;
+    /// How many queued jobs of an upstream wait for their turn, and how many for a person.
+    fn remaining(
+        &self,
+        upstream: String,
+    ) -> impl Future<Output = Result<Remaining, StoreError>> + Send;
+
+    /// Resolves once anybody has committed something after `news` ([`Claimed::news`]) that lets more
+    /// go: an addition, a release, a place that came free.
+    fn changed(&self, news: i64) -> impl Future<Output = ()> + Send;
 }

@@ -58,6 +58,7 @@ pub(super) fn resume(txn: &Txn<'_>, upstream: &str, key: &Columns) -> rusqlite::
         set.execute(named_params! { ":id": partition, ":gate": gate })?;
         places::refresh(txn, partition)?;
     }
+    places::bump_news(txn.conn)?;
     Ok(resumed)
 }
 
@@ -134,6 +135,7 @@ pub(super) fn act(txn: &Txn<'_>, filter: &Filter, act: &Act) -> rusqlite::Result
     for partition in partitions {
         places::refresh(txn, partition)?;
     }
+    places::bump_news(conn)?;
     Ok(changed as u64)
 }
 

@@ -40,6 +40,7 @@ pub(super) fn add(
             ":due": partition.due_at.as_nanos(), ":now": txn.now.store.as_nanos(),
         })?;
     }
+    places::bump_news(txn.conn)?;
     Ok(added)
 }
 

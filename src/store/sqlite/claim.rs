@@ -27,10 +27,11 @@ const WAKES: i64 = 512;
 const LEASE_MARGIN: Duration = Duration::from_secs(30);
 
 pub(super) fn claim(txn: &Txn<'_>, wish: &Claim) -> rusqlite::Result<Claimed> {
+    let news = txn.conn.prepare_cached(queries::STORE_NEWS)?.query_row([], |row| row.get(0))?;
     let Some(row) = places::upstream(txn.conn, &wish.upstream.name)? else {
-        return Ok(Claimed::default());
+        return Ok(Claimed { news, ..Claimed::default() });
     };
-    let mut claimed = Claimed { stepped: notice_step(txn)?, ..Claimed::default() };
+    let mut claimed = Claimed { stepped: notice_step(txn)?, news, ..Claimed::default() };
     notice_change(txn, row.id, row.quota.as_deref(), &wish.upstream)?;
     claimed.expired += sweep::expire_due(txn, row.id)?;
     if row.held.is_some() {

@@ -17,7 +17,7 @@ use crate::store::views::{
     AttemptView, HoldView, JobView, LimitView, LoadView, PartitionView, RunnerView, SHOWN, Tally,
     Turn, UpstreamView, WaitView,
 };
-use crate::store::{AttemptFilter, Filter, KeptBody, RunnerId};
+use crate::store::{AttemptFilter, Filter, KeptBody, Remaining, RunnerId};
 
 /// Upstreams by name, for telling what binds their jobs.
 pub(super) type Declared = BTreeMap<String, Arc<Upstream>>;
@@ -51,6 +51,18 @@ pub(super) fn tally(conn: &Connection, upstream: Option<&str>) -> rusqlite::Resu
         tally.entry(state).or_default();
     }
     Ok(tally)
+}
+
+pub(super) fn remaining(conn: &Connection, name: &str) -> rusqlite::Result<Remaining> {
+    let Some(row) = places::upstream(conn, name)? else { return Ok(Remaining::default()) };
+    let queued = tally(conn, Some(name))?.get(&JobState::Queued).copied().unwrap_or(0);
+    if row.held.is_some() {
+        return Ok(Remaining { waiting: 0, held: queued });
+    }
+    let mut query = conn.prepare_cached(queries::HELD_JOBS)?;
+    let held: i64 = query.query_row([row.id], |row| row.get(0))?;
+    let held = u64::try_from(held).unwrap_or(0);
+    Ok(Remaining { waiting: queued.saturating_sub(held), held })
 }
 
 pub(super) fn loads(conn: &Connection, now: Now) -> rusqlite::Result<Vec<LoadView>> {

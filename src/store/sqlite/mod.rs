@@ -33,8 +33,8 @@ use rusqlite::Connection;
 
 use super::views::{AttemptView, JobView, LoadView, RunnerView, Tally, UpstreamView};
 use super::{
-    Act, Added, AttemptFilter, Claim, Claimed, Filter, Hold, KeptBody, Release, RunnerId, Settled,
-    Settlement, Store, StoreError, Swept,
+    Act, Added, AttemptFilter, Claim, Claimed, Filter, Hold, KeptBody, Release, Remaining,
+    RunnerId, Settled, Settlement, Store, StoreError, Swept,
 };
 use crate::clock::{Anchor, Clock, Now, Timeline, Timestamp};
 use crate::job::{CallId, Columns, JobId, NewJob};
@@ -89,12 +89,13 @@ struct Inner {
     locks: RunnerLocks,
 }
 
-/// What the cheap look for blocks remembers.
+/// What the cheap look for blocks and news remembers.
 #[derive(Debug)]
 struct Peek {
     conn: Connection,
     data_version: i64,
-    block_seq: i64,
+    /// Block and news sequence.
+    seqs: (i64, i64),
     looked_at: Option<Timestamp>,
 }
 
@@ -116,7 +117,7 @@ impl SqliteStore {
         let peek = Peek {
             conn: schema::connect(&path, 1)?,
             data_version: -1,
-            block_seq: 0,
+            seqs: (0, 0),
             looked_at: None,
         };
         let writer = Writer::start(conn, &path, &timeline, options.sync, options.threaded)?;
@@ -280,21 +281,7 @@ impl Store for SqliteStore {
     }
 
     fn block_seq(&self) -> Result<i64, StoreError> {
-        let now = self.inner.timeline.now().store;
-        let mut peek = self.inner.peek.lock().unwrap_or_else(PoisonError::into_inner);
-        if peek.looked_at.is_some_and(|at| now.since(at) < PEEK_INTERVAL) {
-            return Ok(peek.block_seq);
-        }
-        let at = |error| StoreError::of(&self.inner.path, error);
-        let version = data_version(&peek.conn).map_err(at)?;
-        if version != peek.data_version {
-            let seq = peek.conn.prepare_cached(queries::STORE_BLOCK_SEQ);
-            peek.block_seq =
-                seq.and_then(|mut query| query.query_row([], |row| row.get(0))).map_err(at)?;
-            peek.data_version = version;
-        }
-        peek.looked_at = Some(now);
-        Ok(peek.block_seq)
+        self.peek(PEEK_INTERVAL).map(|(block_seq, _)| block_seq)
     }
 
     async fn is_blocked(&self, call: CallId) -> Result<bool, StoreError> {
@@ -341,30 +328,49 @@ impl Store for SqliteStore {
         self.read(|conn, _| inspect::last_bodies(conn, &jobs))
     }
 
-    async fn changed(&self) {
-        let seen = self.inner.writer.commits();
-        let version = self.peek_version();
+    async fn remaining(&self, upstream: String) -> Result<Remaining, StoreError> {
+        self.read(|conn, _| inspect::remaining(conn, &upstream))
+    }
+
+    async fn changed(&self, news: i64) {
         loop {
+            let seen = self.inner.writer.commits();
+            // Where the store cannot be read just now, the next look will tell.
+            if self.peek(Duration::ZERO).is_ok_and(|peeked| peeked.1 > news) {
+                return;
+            }
             tokio::select! {
-                () = self.inner.writer.committed_since(seen) => return,
-                () = self.inner.timeline.sleep(WATCH_INTERVAL) => {
-                    if self.peek_version() != version {
-                        return;
-                    }
-                }
+                () = self.inner.writer.committed_since(seen) => {}
+                () = self.inner.timeline.sleep(WATCH_INTERVAL) => {}
             }
         }
     }
 }
 
 impl SqliteStore {
-    /// SQLite's counter of commits by other connections; `None` where it cannot be read just now.
-    fn peek_version(&self) -> Option<i64> {
-        let peek = self.inner.peek.lock().unwrap_or_else(PoisonError::into_inner);
-        data_version(&peek.conn).ok()
+    /// The block and news sequences, at most `age` old. Costs next to nothing while nobody commits:
+    /// SQLite's counter of commits by other connections is one read of shared memory.
+    fn peek(&self, age: Duration) -> Result<(i64, i64), StoreError> {
+        let now = self.inner.timeline.now().store;
+        let mut peek = self.inner.peek.lock().unwrap_or_else(PoisonError::into_inner);
+        if peek.looked_at.is_some_and(|at| now.since(at) < age) {
+            return Ok(peek.seqs);
+        }
+        peek.look().map_err(|error| StoreError::of(&self.inner.path, error))?;
+        peek.looked_at = Some(now);
+        Ok(peek.seqs)
     }
 }
 
-fn data_version(conn: &Connection) -> rusqlite::Result<i64> {
-    conn.prepare_cached(queries::DATA_VERSION)?.query_row([], |row| row.get(0))
+impl Peek {
+    fn look(&mut self) -> rusqlite::Result<()> {
+        let mut version = self.conn.prepare_cached(queries::DATA_VERSION)?;
+        let version: i64 = version.query_row([], |row| row.get(0))?;
+        if version != self.data_version {
+            let mut seqs = self.conn.prepare_cached(queries::STORE_PEEK)?;
+            self.seqs = seqs.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            self.data_version = version;
+        }
+        Ok(())
+    }
 }

@@ -140,14 +140,19 @@ pub(super) fn wake_now(txn: &Txn<'_>, instance: i64) -> rusqlite::Result<()> {
     if has_waiters(txn.conn, instance)? {
         wake_at(txn, instance, Some(txn.now.store))?;
     }
-    Ok(())
+    bump_news(txn.conn)
+}
+
+/// Something may go that could not before: runners that sleep look again.
+pub(super) fn bump_news(conn: &Connection) -> rusqlite::Result<()> {
+    conn.prepare_cached(queries::STORE_BUMP_NEWS)?.execute([]).map(drop)
 }
 
 /// Has every partition of an upstream that waits on a limit looked at again.
 pub(super) fn reconsider(txn: &Txn<'_>, upstream_id: i64) -> rusqlite::Result<()> {
     let mut wake = txn.conn.prepare_cached(queries::RECONSIDER)?;
     wake.execute(named_params! { ":upstream": upstream_id, ":now": txn.now.store.as_nanos() })?;
-    Ok(())
+    bump_news(txn.conn)
 }
 
 pub(super) fn reconsider_upstream(txn: &Txn<'_>, name: &str) -> rusqlite::Result<()> {

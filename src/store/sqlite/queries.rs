@@ -29,8 +29,10 @@ pub(super) const STORE_SEEN: &str = "UPDATE store SET seen_at = max(seen_at, ?1)
 pub(super) const STORE_SKEW: &str = "SELECT skew FROM store";
 pub(super) const STORE_SET_SKEW: &str = "UPDATE store SET skew = ?1";
 pub(super) const STORE_SEQS: &str = "SELECT block_seq, call_seq FROM store";
+pub(super) const STORE_NEWS: &str = "SELECT news_seq FROM store";
+pub(super) const STORE_BUMP_NEWS: &str = "UPDATE store SET news_seq = news_seq + 1";
 pub(super) const STORE_SET_CALL_SEQ: &str = "UPDATE store SET call_seq = ?1";
-pub(super) const STORE_BLOCK_SEQ: &str = "SELECT block_seq FROM store";
+pub(super) const STORE_PEEK: &str = "SELECT block_seq, news_seq FROM store";
 pub(super) const STORE_BUMP_BLOCK: &str = "UPDATE store SET block_seq = block_seq + 1";
 
 // ---- upstreams
@@ -387,6 +389,9 @@ pub(super) fn act_set(
 
 // ---- inspection
 
+pub(super) const HELD_JOBS: &str = "SELECT count(*) FROM partition
+    JOIN job ON job.partition_id = partition.id AND job.state = 'queued'
+    WHERE partition.upstream_id = ?1 AND partition.place = 'held'";
 pub(super) const TALLY: &str = "SELECT state, sum(jobs) FROM tally
     WHERE :upstream IS NULL OR upstream_id = (SELECT id FROM upstream WHERE name = :upstream)
     GROUP BY state";
