@@ -3,23 +3,38 @@
 //! | file | noun |
 //! | --- | --- |
 //! | [`events`] | what happens, as a documented list |
+//! | `shared` | what the lanes of one run share |
 //! | `lane` | one upstream's loop: claims, settles, waits |
 //! | `call` | one call's way: its slot, its mark, the send, the reading |
 //! | `prepare` | a request with its secrets filled in |
 //! | `guard` | the last count before a send |
 //! | `transport` | HTTP |
 
+mod call;
 pub mod events;
+mod guard;
+mod lane;
+pub mod prepare;
+mod shared;
+pub mod transport;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rand::SeedableRng;
+use rand::rngs::StdRng;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use crate::clock::Timestamp;
+use crate::quota::Upstream;
 use crate::quota::library::Library;
-use crate::store::{Store, StoreError};
+use crate::store::{RunnerId, Store, StoreError};
 pub use events::Event;
+use lane::Lane;
+use shared::Shared;
+use transport::{HttpTransport, Transport};
 
 /// How long, and for whom, a runner works.
 #[derive(Clone, Debug)]
@@ -36,6 +51,8 @@ pub struct RunOptions {
     pub follow: bool,
     /// Calls in flight at once, at most.
     pub concurrency: usize,
+    /// What jitter is made of; `None`: drawn from the system.
+    pub seed: Option<u64>,
 }
 
 impl Default for RunOptions {
@@ -47,6 +64,7 @@ impl Default for RunOptions {
             count: None,
             follow: false,
             concurrency: 64,
+            seed: None,
         }
     }
 }
@@ -96,7 +114,13 @@ pub enum RunError {
 /// Tells a runner to leave: set it to true and it drains.
 pub type Leave = watch::Receiver<bool>;
 
-/// Serves upstreams until nothing is left that it may wait for. `tell` hears every [`Event`].
+/// Hears every event.
+pub type Tell = Arc<dyn Fn(&Event) + Send + Sync>;
+
+/// How often dead runners, run-out leases and passed deadlines are looked for.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Serves upstreams over HTTP until nothing is left that it may wait for. `tell` hears every [`Event`].
 ///
 /// # Errors
 ///
@@ -106,8 +130,156 @@ pub async fn run<S: Store>(
     library: Arc<Library>,
     options: RunOptions,
     leave: Leave,
-    tell: Arc<dyn Fn(&Event) + Send + Sync>,
+    tell: Tell,
 ) -> Result<Report, RunError> {
-    let _ = (store, library, options, leave, tell);
-    todo!()
+    let idle = options.concurrency;
+    let transport = move || HttpTransport::new(idle).map_err(RunError::Client);
+    run_over(store, library, options, leave, tell, transport).await
+}
+
+/// As [`run`], over any transport: `transport` makes one for each upstream.
+///
+/// # Errors
+///
+/// As [`run`].
+pub async fn run_over<S: Store, T: Transport>(
+    store: S,
+    library: Arc<Library>,
+    options: RunOptions,
+    leave: Leave,
+    tell: Tell,
+    transport: impl Fn() -> Result<T, RunError>,
+) -> Result<Report, RunError> {
+    let shared = Arc::new(Shared::new(options, library, leave, tell));
+    let (runner, swept) = store.register(shared.options.upstreams.clone()).await?;
+    shared.count_swept(swept);
+    shared.tell(&Event::Started { swept });
+    let mut run =
+        Run { store, shared, runner, transport, served: BTreeSet::new(), lanes: JoinSet::new() };
+    let ended = run.serve().await;
+    // Lanes that are still at work drain before the runner is gone.
+    let drained = run.drain().await;
+    run.store.retire(runner).await?;
+    ended.and(drained)?;
+    run.report().await
+}
+
+/// One run: its lanes, and what goes on beside them.
+struct Run<S, F> {
+    store: S,
+    shared: Arc<Shared>,
+    runner: RunnerId,
+    transport: F,
+    served: BTreeSet<String>,
+    lanes: JoinSet<Result<(), RunError>>,
+}
+
+impl<S: Store, T: Transport, F: Fn() -> Result<T, RunError>> Run<S, F> {
+    async fn serve(&mut self) -> Result<(), RunError> {
+        self.start_lanes().await?;
+        let timeline = self.store.timeline().clone();
+        let mut told = false;
+        let mut leave = self.shared.leave.clone();
+        while !self.lanes.is_empty() || self.stays() {
+            tokio::select! {
+                Some(ended) = self.lanes.join_next() => joined(ended)?,
+                () = timeline.sleep(SWEEP_INTERVAL) => self.sweep().await?,
+                _ = leave.wait_for(|leave| *leave), if !told => {
+                    told = true;
+                    let in_flight = self.lanes.len();
+                    self.shared.tell(&Event::Draining { in_flight });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the run goes on without anything to do.
+    fn stays(&self) -> bool {
+        self.shared.options.follow && !self.shared.is_leaving(self.store.now().wall)
+    }
+
+    async fn drain(&mut self) -> Result<(), RunError> {
+        let mut drained = Ok(());
+        while let Some(ended) = self.lanes.join_next().await {
+            drained = drained.and(joined(ended));
+        }
+        drained
+    }
+
+    /// Starts a lane for each upstream that is served and has none yet.
+    async fn start_lanes(&mut self) -> Result<(), RunError> {
+        let named = &self.shared.options.upstreams;
+        let all = named.is_empty();
+        let names = if all { self.store.upstream_names().await? } else { named.clone() };
+        for name in names {
+            if !self.served.insert(name.clone()) {
+                continue;
+            }
+            match self.shared.library.get(&name) {
+                Ok(upstream) => self.start_lane(upstream)?,
+                Err(error) if all => {
+                    let problem = Some(error.to_string());
+                    self.shared.tell(&Event::QuotaChanged { upstream: name, problem });
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn start_lane(&mut self, upstream: Arc<Upstream>) -> Result<(), RunError> {
+        let seed = self.shared.options.seed.unwrap_or_else(rand::random);
+        let rng = StdRng::seed_from_u64(seed.wrapping_add(self.served.len() as u64));
+        let (store, shared) = (self.store.clone(), Arc::clone(&self.shared));
+        let transport = Arc::new((self.transport)()?);
+        self.lanes.spawn(Lane::new(store, shared, upstream, transport, self.runner, rng).serve());
+        Ok(())
+    }
+
+    async fn sweep(&mut self) -> Result<(), RunError> {
+        match self.store.sweep().await {
+            Ok(swept) => self.shared.count_swept(swept),
+            // The lanes meet the same trouble, and tell it.
+            Err(error) if error.may_pass() => {}
+            Err(error) => return Err(error.into()),
+        }
+        if self.shared.options.follow {
+            self.start_lanes().await?;
+        }
+        Ok(())
+    }
+
+    async fn report(&self) -> Result<Report, RunError> {
+        let mut report = self.shared.report();
+        for name in &self.served {
+            let remaining = self.store.remaining(name.clone()).await?;
+            report.waiting += remaining.waiting;
+            report.held += remaining.held;
+            let Ok(upstream) = self.shared.library.get(name) else { continue };
+            if remaining.waiting == 0 {
+                continue;
+            }
+            let view = self.store.upstream(upstream).await?;
+            let Some(next_at) = view.next_at else { continue };
+            if report.next_at.is_none_or(|known| next_at < known) {
+                let first = view.partitions.iter().find(|p| p.wait.until == Some(next_at));
+                report.next_at = Some(next_at);
+                report.next_upstream = Some(name.clone());
+                report.limit = first.and_then(|partition| partition.wait.limit.clone());
+            }
+        }
+        Ok(report)
+    }
+}
+
+fn joined(ended: Result<Result<(), RunError>, tokio::task::JoinError>) -> Result<(), RunError> {
+    match ended {
+        Ok(ended) => ended,
+        // A lane is never aborted, so this is a panic in it: let it be seen.
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Ok(()),
+        },
+    }
 }

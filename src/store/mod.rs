@@ -100,6 +100,8 @@ pub struct ClaimedJob {
     pub request: Request,
     /// Its columns.
     pub columns: Columns,
+    /// When it was added (store time).
+    pub added_at: Timestamp,
     /// Worthless after this (store time).
     pub deadline_at: Option<Timestamp>,
 }
@@ -334,6 +336,13 @@ pub trait Store: Clone + Send + Sync + 'static {
         &self,
         upstream: String,
         key: Columns,
+    ) -> impl Future<Output = Result<u64, StoreError>> + Send;
+
+    /// Opens what is held for `reason` alone. Tells how many partitions or upstreams.
+    fn let_go(
+        &self,
+        upstream: String,
+        reason: String,
     ) -> impl Future<Output = Result<u64, StoreError>> + Send;
 
     /// Acts on every job that the filter finds and the act fits. Tells how many.

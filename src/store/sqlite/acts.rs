@@ -35,17 +35,24 @@ pub(super) fn hold(txn: &Txn<'_>, hold: &Hold) -> rusqlite::Result<u64> {
 
 /// Opens what was held. Each partition is left half open, so that one probe goes before the rest, and
 /// with one refusal counted, so that a second of the kind holds it again at once.
-pub(super) fn resume(txn: &Txn<'_>, upstream: &str, key: &Columns) -> rusqlite::Result<u64> {
+/// Where a reason is given, only what is held for it.
+pub(super) fn resume(
+    txn: &Txn<'_>,
+    upstream: &str,
+    key: &Columns,
+    reason: Option<&str>,
+) -> rusqlite::Result<u64> {
     let Some(row) = places::upstream(txn.conn, upstream)? else { return Ok(0) };
     let mut resumed = 0;
-    if key.is_empty() && row.held.is_some() {
+    let fits = |held: &places::HeldRow| reason.is_none_or(|reason| held.reason == reason);
+    if key.is_empty() && row.held.as_ref().is_some_and(fits) {
         txn.conn.prepare_cached(queries::UPSTREAM_RESUME)?.execute([row.id])?;
         resumed += 1;
     }
     let now = txn.now.store.as_nanos();
     for (partition, columns) in places::matching(txn.conn, row.id, key)? {
         let mut query = txn.conn.prepare_cached(queries::PARTITION_RESUME)?;
-        if query.execute(named_params! { ":id": partition })? == 0 {
+        if query.execute(named_params! { ":id": partition, ":reason": reason })? == 0 {
             continue;
         }
         resumed += 1;

@@ -92,6 +92,7 @@ struct Turn {
 struct HeadJob {
     id: JobId,
     attempts: u32,
+    added_at: Timestamp,
     deadline_at: Option<Timestamp>,
     request: Request,
     columns: Columns,
@@ -374,6 +375,7 @@ impl<'t> Round<'t> {
                 Ok(HeadJob {
                     id: JobId(row.get("id")?),
                     attempts: row.get("attempts")?,
+                    added_at: Timestamp::from_nanos(row.get("added_at")?),
                     deadline_at: row
                         .get::<_, Option<i64>>("deadline_at")?
                         .map(Timestamp::from_nanos),
@@ -546,6 +548,7 @@ impl<'t> Round<'t> {
                 attempt: job.attempts + 1,
                 request: job.request,
                 columns: job.columns,
+                added_at: job.added_at,
                 deadline_at: job.deadline_at,
             },
         });

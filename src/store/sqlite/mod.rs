@@ -250,7 +250,13 @@ impl Store for SqliteStore {
     }
 
     async fn resume(&self, upstream: String, key: Columns) -> Result<u64, StoreError> {
-        let work = move |txn: &writer::Txn<'_>| acts::resume(txn, &upstream, &key);
+        let work = move |txn: &writer::Txn<'_>| acts::resume(txn, &upstream, &key, None);
+        self.inner.writer.write(Durability::Normal, work).await
+    }
+
+    async fn let_go(&self, upstream: String, reason: String) -> Result<u64, StoreError> {
+        let every = Columns::new();
+        let work = move |txn: &writer::Txn<'_>| acts::resume(txn, &upstream, &every, Some(&reason));
         self.inner.writer.write(Durability::Normal, work).await
     }
 

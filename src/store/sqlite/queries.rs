@@ -114,7 +114,8 @@ pub(super) const PARTITION_HOLD: &str = "UPDATE partition SET place = 'held', wa
     wake_at = NULL, held_at = :now, held_reason = :reason, held_detail = :detail
     WHERE id = :id AND place <> 'held'";
 pub(super) const PARTITION_RESUME: &str = "UPDATE partition SET place = 'idle', held_at = NULL,
-    held_reason = NULL, held_detail = NULL, hard_refusals = 1 WHERE id = :id AND place = 'held'";
+    held_reason = NULL, held_detail = NULL, hard_refusals = 1
+    WHERE id = :id AND place = 'held' AND (:reason IS NULL OR held_reason = :reason)";
 pub(super) const PARTITIONS: &str = "SELECT id, key FROM partition WHERE upstream_id = ?1";
 pub(super) const WAKE_TIMED: &str = "UPDATE partition SET place = 'ready', wake_at = NULL
     WHERE id IN (SELECT id FROM partition
@@ -189,7 +190,7 @@ pub(super) const IN_FLIGHT_OF: &str = "SELECT instance_id FROM in_flight WHERE c
 // ---- the claim
 
 pub(super) const HEAD_JOBS: &str =
-    "SELECT job.id, job.attempts, job.deadline_at, job.url, job.columns,
+    "SELECT job.id, job.attempts, job.added_at, job.deadline_at, job.url, job.columns,
         shape.method, shape.headers, shape.body, shape.has_body
     FROM job JOIN shape ON shape.id = job.shape_id
     WHERE job.partition_id = :partition AND job.state = 'queued' AND job.priority = :priority

@@ -1,0 +1,263 @@
+//! One call's way: it waits for its slot, is marked where it must not be sent twice, leaves, is read.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::guard::Guard;
+use super::prepare::{PrepareError, Prepared, prepare};
+use super::transport::{NoAnswer, Received, Transport};
+use super::{Event, Tell};
+use crate::clock::Timestamp;
+use crate::job::{Columns, JobId};
+use crate::quota::{KeepBody, LimitRule, Upstream};
+use crate::reading::{Answer, Reading, Reason, read};
+use crate::secrets::{Redactor, Secrets};
+use crate::store::{Call, KeptBody, Release, ReleaseWhy, Settlement, Store};
+
+/// A call that must not be sent twice is marked this long before its slot.
+const MARK_AHEAD: Duration = Duration::from_millis(20);
+
+/// How late a call may leave that no rate paces but a calendar counts: its window has an edge.
+const UNPACED_SLACK: Duration = Duration::from_secs(1);
+
+/// What a call needs on its way.
+pub(super) struct Way<S, T> {
+    pub store: S,
+    pub transport: Arc<T>,
+    pub upstream: Arc<Upstream>,
+    pub secrets: Arc<Secrets>,
+    pub guard: Arc<Mutex<Guard>>,
+    pub tell: Tell,
+}
+
+/// How a call ended.
+#[derive(Debug)]
+pub(super) enum End {
+    /// It was sent, and answered or not.
+    Sent(Box<Sent>),
+    /// It was not sent.
+    Unsent { release: Release, job: JobId, lacks: Option<Lack> },
+}
+
+/// A call that was sent.
+#[derive(Debug)]
+pub(super) struct Sent {
+    pub settlement: Settlement,
+    pub job: JobId,
+    pub attempt: u32,
+    pub url: String,
+    pub took: Duration,
+}
+
+/// What a request lacks that only a person can supply.
+#[derive(Debug)]
+pub(super) struct Lack {
+    pub partition: Columns,
+    pub detail: String,
+}
+
+impl<S: Store, T: Transport> Way<S, T> {
+    /// Takes the call to its end. `random` (0 to 1) is what its jitter will be made of.
+    pub async fn go(&self, call: Call, random: f64) -> End {
+        let prepared = match prepare(&self.upstream, &call, &self.secrets) {
+            Ok(prepared) => prepared,
+            Err(PrepareError::Secret(error)) => {
+                let lack = Lack { partition: call.partition.clone(), detail: error.to_string() };
+                return unsent(&call, ReleaseWhy::Unprepared, Some(lack));
+            }
+            Err(error) => return self.unsendable(&call, &error, random),
+        };
+        match self.wait_for_turn(&call).await {
+            Ok(()) => self.send(call, prepared, random).await,
+            Err(why) => unsent(&call, why, None),
+        }
+    }
+
+    /// Waits for the slot, and makes sure that the call may still leave.
+    async fn wait_for_turn(&self, call: &Call) -> Result<(), ReleaseWhy> {
+        let timeline = self.store.timeline();
+        if !call.repeatable {
+            timeline.sleep_until(call.slot_at - MARK_AHEAD).await;
+            // Without the mark a crash could send it twice: it must not leave.
+            self.store.mark(vec![call.id]).await.map_err(|_| ReleaseWhy::Forfeited)?;
+        }
+        timeline.sleep_until(call.slot_at).await;
+        let latest = self.latest(call);
+        loop {
+            let now = timeline.now().store;
+            if now > latest {
+                return Err(ReleaseWhy::Forfeited);
+            }
+            if call.deadline_passed(now) {
+                return Err(ReleaseWhy::Expired);
+            }
+            let seq = self.store.block_seq().map_err(|_| ReleaseWhy::Blocked)?;
+            // What cannot be found out counts as blocked.
+            if seq != call.block_seq && self.store.is_blocked(call.id).await.unwrap_or(true) {
+                return Err(ReleaseWhy::Blocked);
+            }
+            let passed = {
+                let mut guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
+                guard.pass(&self.upstream, &call.partition)
+            };
+            match passed {
+                Ok(()) => return Ok(()),
+                Err(wait) if now + wait > latest => return Err(ReleaseWhy::Forfeited),
+                Err(wait) => timeline.sleep(wait).await,
+            }
+        }
+    }
+
+    /// The last instant at which the call may leave: its slot and the slack of its limits, and never so
+    /// late that its lease could run out under it.
+    fn latest(&self, call: &Call) -> Timestamp {
+        let slack =
+            self.upstream.limits.iter().filter_map(|limit| match limit.rule_for(&call.partition) {
+                LimitRule::Rate(rate) => Some(rate.slack),
+                LimitRule::Rolling(rolling) => Some(rolling.slack),
+                LimitRule::Budget(_) => Some(UNPACED_SLACK),
+                LimitRule::Concurrency(_) => None,
+            });
+        let lease = call.expires_at - self.upstream.request.timeout;
+        slack.min().map_or(lease, |slack| (call.slot_at + slack).min(lease))
+    }
+
+    async fn send(&self, call: Call, prepared: Prepared, random: f64) -> End {
+        let timeline = self.store.timeline();
+        let sent_at = timeline.now().store;
+        (self.tell)(&Event::Sent {
+            upstream: self.upstream.name.clone(),
+            job: call.job.id,
+            attempt: call.job.attempt,
+            late: sent_at.since(call.slot_at),
+        });
+        let answer = self.transport.send(prepared, self.upstream.request.timeout, timeline).await;
+        let took = timeline.now().store.since(sent_at);
+        let redactor = self.secrets.redactor();
+        let settlement = match answer {
+            Ok(received) => self.answered(&call, &received, &redactor),
+            Err(silence) => unanswered(&call, &silence, &redactor),
+        };
+        self.sent(call, Settlement { sent_at, random, ..settlement }, took)
+    }
+
+    fn sent(&self, call: Call, settlement: Settlement, took: Duration) -> End {
+        End::Sent(Box::new(Sent {
+            settlement,
+            job: call.job.id,
+            attempt: call.job.attempt,
+            url: call.job.request.url,
+            took,
+        }))
+    }
+
+    /// The request makes no HTTP once its secrets are filled in: that is the job's own fault.
+    fn unsendable(&self, call: &Call, error: &PrepareError, random: f64) -> End {
+        let redacted = self.secrets.redactor().redact(&error.to_string()).into_owned();
+        let reading = silence(Reason::InvalidRequest, redacted);
+        let mut settlement = settlement(call, reading);
+        settlement.sent_at = self.store.now().store;
+        settlement.left = false;
+        settlement.random = random;
+        self.sent(call.clone(), settlement, Duration::ZERO)
+    }
+
+    fn answered(&self, call: &Call, received: &Received, redactor: &Redactor) -> Settlement {
+        let answer = Answer {
+            method: &call.job.request.method,
+            url: &call.job.request.url,
+            received_at: received.received_at,
+            status: received.status,
+            headers: &received.headers,
+            body: &received.body,
+        };
+        let mut reading = read(Some(&self.upstream), &answer);
+        reading.detail = redactor.redact(&reading.detail).into_owned();
+        let body = self.kept(&reading, received, redactor);
+        let fields = self.fields(received, redactor);
+        Settlement { status: Some(received.status), fields, body, ..settlement(call, reading) }
+    }
+
+    fn kept(
+        &self,
+        reading: &Reading,
+        received: &Received,
+        redactor: &Redactor,
+    ) -> Option<KeptBody> {
+        let keep = &self.upstream.keep;
+        let wanted = match keep.body {
+            KeepBody::All => true,
+            KeepBody::Refusals => !reading.reason.is_success(),
+            KeepBody::None => false,
+        };
+        if !wanted || received.body.is_empty() {
+            return None;
+        }
+        let mut bytes = redactor.redact_bytes(&received.body).into_owned();
+        let cut = received.cut || bytes.len() > keep.max_bytes;
+        bytes.truncate(keep.max_bytes);
+        Some(KeptBody { bytes, cut })
+    }
+
+    /// The `[results]` fields that the answer has.
+    fn fields(&self, received: &Received, redactor: &Redactor) -> BTreeMap<String, Value> {
+        if self.upstream.results.is_empty() {
+            return BTreeMap::new();
+        }
+        let Ok(body) = serde_json::from_slice::<Value>(&received.body) else {
+            return BTreeMap::new();
+        };
+        let taken = |(name, pointer): (&String, &String)| {
+            let value = body.pointer(pointer)?.to_string();
+            let value = serde_json::from_str(&redactor.redact(&value)).ok()?;
+            Some((name.clone(), value))
+        };
+        self.upstream.results.iter().filter_map(taken).collect()
+    }
+}
+
+fn unsent(call: &Call, why: ReleaseWhy, lacks: Option<Lack>) -> End {
+    End::Unsent { release: Release { call: call.id, why }, job: call.job.id, lacks }
+}
+
+fn unanswered(call: &Call, silence_of: &NoAnswer, redactor: &Redactor) -> Settlement {
+    let detail = redactor.redact(&silence_of.detail).into_owned();
+    Settlement { left: silence_of.left, ..settlement(call, silence(Reason::Transient, detail)) }
+}
+
+/// What the lack of an answer means.
+fn silence(reason: Reason, detail: String) -> Reading {
+    Reading {
+        reason,
+        retryable: reason.is_retryable(),
+        retry_at: None,
+        clamped: false,
+        source: "no answer".to_owned(),
+        limit: None,
+        detail,
+        wait: None,
+        becomes: None,
+    }
+}
+
+fn settlement(call: &Call, reading: Reading) -> Settlement {
+    Settlement {
+        call: call.id,
+        sent_at: call.slot_at,
+        left: true,
+        status: None,
+        reading,
+        fields: BTreeMap::new(),
+        body: None,
+        random: 0.0,
+    }
+}
+
+impl Call {
+    fn deadline_passed(&self, now: Timestamp) -> bool {
+        self.job.deadline_at.is_some_and(|deadline| deadline < now)
+    }
+}

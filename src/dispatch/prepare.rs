@@ -1,0 +1,136 @@
+//! A request with its columns and secrets filled in: made just before it is sent, never kept.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Url};
+
+use crate::quota::Upstream;
+use crate::secrets::{SecretError, Secrets};
+use crate::store::Call;
+use crate::template::{Place, Secret, Template, TemplateError};
+
+/// A request that can be sent.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The method.
+    pub method: Method,
+    /// The address, secrets filled in.
+    pub url: Url,
+    /// Header fields, secrets filled in.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Option<String>,
+}
+
+/// Why a request cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PrepareError {
+    /// A secret has no value: the partition, or the upstream, waits for a person.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// A template cannot be filled.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// What it was filled with makes no request. The text names the part, never the value.
+    #[error("the {0} cannot be sent once its secrets are filled in")]
+    Invalid(String),
+}
+
+/// Fills in what a call needs.
+pub(super) fn prepare(
+    upstream: &Upstream,
+    call: &Call,
+    secrets: &Secrets,
+) -> Result<Prepared, PrepareError> {
+    let filler = Filler { upstream, call, secrets, missing: RefCell::new(None) };
+    let request = &call.job.request;
+    let invalid = |part: &str| PrepareError::Invalid(part.to_owned());
+    let method = Method::from_str(&request.method).map_err(|_| invalid("method"))?;
+    let url = filler.fill(&request.url, Place::Url)?;
+    let url = Url::parse(&url).map_err(|_| invalid("address"))?;
+    let mut headers = HeaderMap::new();
+    for (name, template) in header_templates(upstream, call) {
+        let value = filler.fill(&template, Place::Header)?;
+        let parsed = HeaderName::from_str(&name).ok().zip(HeaderValue::from_str(&value).ok());
+        let (name, mut value) = parsed.ok_or_else(|| invalid(&format!("header `{name}`")))?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    let body = match &request.body {
+        Some(template) => Some(filler.body(template, &mut headers)?),
+        None => None,
+    };
+    if let Some(name) = &upstream.request.idempotency_header {
+        let name = HeaderName::from_str(name).map_err(|_| invalid("idempotency header"))?;
+        let value = HeaderValue::from_str(&idempotency_key(upstream, call));
+        headers.insert(name, value.map_err(|_| invalid("idempotency header"))?);
+    }
+    Ok(Prepared { method, url, headers, body })
+}
+
+/// The file's headers, and the job's own instead of those of one name.
+fn header_templates(upstream: &Upstream, call: &Call) -> BTreeMap<String, String> {
+    let all = upstream.request.headers.iter().chain(&call.job.request.headers);
+    all.map(|(name, template)| (name.to_ascii_lowercase(), template.clone())).collect()
+}
+
+/// One value for all attempts of a job, and no other job's on any store.
+fn idempotency_key(upstream: &Upstream, call: &Call) -> String {
+    let job = &call.job;
+    format!("{}-{:x}-{:x}", upstream.name, job.added_at.as_nanos(), job.id.0)
+}
+
+struct Filler<'a> {
+    upstream: &'a Upstream,
+    call: &'a Call,
+    secrets: &'a Secrets,
+    missing: RefCell<Option<SecretError>>,
+}
+
+impl Filler<'_> {
+    fn fill(&self, template: &str, place: Place) -> Result<String, PrepareError> {
+        let template = Template::parse(template)?;
+        let credential = self.call.job.columns.get("credential").map(String::as_str);
+        let secret = |secret: &Secret| {
+            let value = self.secrets.resolve(secret, self.upstream, credential);
+            value.map_err(|error| *self.missing.borrow_mut() = Some(error)).ok()
+        };
+        let filled = template.render(&self.call.job.columns, place, &secret);
+        match self.missing.borrow_mut().take() {
+            Some(error) => Err(error.into()),
+            None => Ok(filled?),
+        }
+    }
+
+    fn body(&self, template: &str, headers: &mut HeaderMap) -> Result<String, PrepareError> {
+        let declared = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let place = Place::of_body(declared, template);
+        let body = self.fill(template, place)?;
+        if declared.is_none() && place == Place::Json {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        Ok(body)
+    }
+}
+
+/// The secrets that every call of the upstream needs, whatever its job: without one of them nothing
+/// of it can be sent.
+pub(super) fn missing_for_all(upstream: &Upstream, secrets: &Secrets) -> Option<SecretError> {
+    let request = &upstream.request;
+    let templates = request.headers.values().chain(&request.url).chain(&request.body);
+    for template in templates {
+        let Ok(template) = Template::parse(template) else { continue };
+        for secret in template.secrets() {
+            if matches!(secret, Secret::Env(_) | Secret::File(_))
+                && let Err(error) = secrets.resolve(secret, upstream, None)
+            {
+                return Some(error);
+            }
+        }
+    }
+    None
+}
