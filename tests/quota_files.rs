@@ -2,8 +2,19 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use chrono::NaiveTime;
+use paceline::plan::{AddOptions, Planner};
+use paceline::quota::budget::Counts;
+use paceline::quota::calendar::{Per, Resets};
+use paceline::quota::concurrency::Concurrency;
 use paceline::quota::declare;
+use paceline::quota::library::Library;
+use paceline::quota::rate::{Counted, Rate};
+use paceline::quota::{Cost, Derivation, KeepBody, LimitRule, Sureness, Upstream};
+use paceline::reading::Reason;
+use paceline::reading::rules::{ResetUnit, StatusPattern, ValuePattern};
 
 fn data(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/quotas").join(folder)
@@ -34,5 +45,148 @@ fn every_problem_has_its_place_and_fix() {
             fs::write(&expected, &told).unwrap();
         }
         assert_eq!(told, fs::read_to_string(&expected).unwrap_or_default(), "{shown}");
+    }
+}
+
+fn full() -> Upstream {
+    let path = data("good").join("full.toml");
+    declare::parse("full", "full.toml", &fs::read_to_string(path).unwrap()).unwrap()
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn every_field_of_the_request_is_read() {
+    let full = full();
+    assert_eq!((full.title.as_str(), full.checked.as_deref()), ("Everything", Some("2026-11-30")));
+    assert_eq!(full.matches.hosts, ["api.full.example", "*.full.example"]);
+    assert_eq!(full.columns["siteUrl"].from, Some(Derivation::Origin));
+    assert_eq!(full.columns["page"].from, Some(Derivation::Query("page".to_owned())));
+    assert_eq!(full.credentials["main"].secret["pair"], "user:${file:/run/pair}");
+    let request = &full.request;
+    assert_eq!((request.method.as_str(), request.timeout), ("PUT", 10 * SECOND));
+    assert_eq!(request.repeatable, Some(false));
+    assert_eq!(request.idempotency_header.as_deref(), Some("Idempotency-Key"));
+    assert_eq!(request.headers["Authorization"], "Basic ${secret:pair}");
+    let names: Vec<_> = full.partition_columns().into_iter().collect();
+    assert_eq!(names, ["credential", "siteUrl"]);
+    assert_eq!(full.results["stock"], "/stock");
+    assert_eq!((full.keep.body, full.keep.max_bytes), (KeepBody::All, 1 << 20));
+    assert_eq!((full.retry.max_attempts, full.retry.multiplier), (3, 1.5));
+}
+
+#[test]
+fn every_field_of_the_limits_is_read() {
+    let full = full();
+    let rule = |name: &str| full.limit(name).unwrap().rule.clone();
+    let ms = Duration::from_millis;
+    let rate = Rate {
+        amount: 10,
+        period: SECOND,
+        burst: 12,
+        counted: Counted::Bucket,
+        slack: ms(1),
+        path_jitter: ms(2),
+    };
+    assert_eq!(rule("plan"), LimitRule::Rate(rate));
+    let LimitRule::Budget(budget) = rule("daily") else { panic!("no budget") };
+    let time = NaiveTime::from_hms_opt(6, 30, 0).unwrap();
+    assert_eq!(budget.calendar.resets, Resets::Monthly { day: 31, time });
+    assert_eq!(budget.calendar.zone, chrono_tz::America::Los_Angeles);
+    assert_eq!((budget.amount, budget.reserve, budget.spread), (200, 5, true));
+    assert_eq!((budget.counts, budget.settle_after_reset), (Counts::Accepted, 120 * SECOND));
+    let big = [("siteUrl".to_owned(), "https://b.example/".to_owned())].into();
+    let LimitRule::Budget(other) = full.limit("daily").unwrap().rule_for(&big).clone() else {
+        panic!("no budget")
+    };
+    assert_eq!((other.amount, other.reserve, other.spread), (10_000, 0, true));
+    let LimitRule::Rolling(unknown) = rule("somewhere") else { panic!("not rolling") };
+    assert_eq!((unknown.span, unknown.stands_for), (90_000 * SECOND, Some(Per::Day)));
+    assert_eq!((unknown.slack, unknown.path_jitter), (SECOND, ms(5)));
+    let LimitRule::Rolling(rolling) = rule("rolling") else { panic!("not rolling") };
+    assert_eq!((rolling.span, rolling.stands_for), (86_400 * SECOND, None));
+    assert_eq!(full.limit("daily").unwrap().cost, Cost::Items);
+    assert_eq!(full.limit("rolling").unwrap().cost, Cost::Column("tokens".to_owned()));
+    assert_eq!(rule("in-flight"), LimitRule::Concurrency(Concurrency { amount: 4 }));
+}
+
+#[test]
+fn every_field_of_a_reading_is_read() {
+    let full = full();
+    let rule = &full.readings[0];
+    assert_eq!(rule.when.status, [StatusPattern::Exact(403), StatusPattern::Class(5)]);
+    assert!(matches!(&rule.when.json["/n"], ValuePattern::Equals(text) if text == "4"));
+    assert!(matches!(&rule.when.json["/b"], ValuePattern::Equals(text) if text == "true"));
+    assert!(matches!(rule.when.header["x-block"], ValuePattern::Present(true)));
+    assert!(matches!(rule.when.header["x-why"], ValuePattern::Matches(_)));
+    assert_eq!((rule.reason, rule.then), (Reason::KeyPending, Some(Reason::Misconfigured)));
+    assert_eq!((rule.wait, rule.hint), (Some(60 * SECOND), Some(30 * SECOND)));
+    assert_eq!(rule.reset.as_ref().unwrap().unit, Some(ResetUnit::EpochMillis));
+    assert_eq!((rule.retryable, rule.limit.as_deref()), (Some(true), Some("daily")));
+    assert_eq!((rule.for_at_most, rule.sure), (Some(900 * SECOND), Sureness::Guess));
+}
+
+#[test]
+fn a_file_may_be_nearly_empty() {
+    let upstream = declare::parse("x", "x.toml", "").unwrap();
+    assert_eq!((upstream.name.as_str(), upstream.title.as_str()), ("x", "x"));
+    assert_eq!((upstream.request.method.as_str(), upstream.limits.len()), ("GET", 0));
+    let rate = "[[limit]]\nname = \"a\"\nkind = \"rate\"\nrate = \"1/s\"";
+    let upstream = declare::parse("x", "x.toml", rate).unwrap();
+    let LimitRule::Rate(rate) = &upstream.limits[0].rule else { panic!("no rate") };
+    let margin = Duration::from_millis(5);
+    assert_eq!((rate.burst, rate.slack, rate.path_jitter), (1, margin, margin));
+}
+
+/// Each preset works with an address and nothing else, and says where its figures are from.
+#[test]
+fn presets_need_an_address_only() {
+    let library = Library::new(Vec::new());
+    for name in library.names() {
+        let upstream = library.get(&name).unwrap();
+        assert!(upstream.docs.is_some() && upstream.checked.is_some(), "{name}");
+        let columns = Some(["url".to_owned()].into());
+        let options = AddOptions { columns, ..AddOptions::default() };
+        let planner = Planner::new(&upstream, options).unwrap();
+        let url = "https://www.example.com/a?b=\"c\"".to_owned();
+        let job = planner.plan([("url".to_owned(), url.clone())].into()).unwrap();
+        let body: serde_json::Value = serde_json::from_str(&job.request.body.unwrap()).unwrap();
+        assert!(body.to_string().contains("https://www.example.com/a?b="), "{name}: {body}");
+        assert!(job.repeatable, "{name}");
+        assert_eq!(library.match_url(&job.request.url).unwrap().name, name);
+    }
+}
+
+#[test]
+fn the_example_is_right() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/distributor.toml");
+    let text = fs::read_to_string(path).unwrap();
+    let upstream = declare::parse("distributor", "distributor.toml", &text).unwrap();
+    let planner = Planner::new(&upstream, AddOptions::default()).unwrap();
+    let job = planner.plan([("isbn".to_owned(), "9780000000002".to_owned())].into()).unwrap();
+    assert_eq!(job.request.url, "https://api.distributor.example/v1/stock/9780000000002");
+    assert_eq!(job.partition["credential"], "main");
+}
+
+/// The reference names every field that a file may have.
+#[test]
+fn the_reference_is_complete() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/quota-files.md");
+    let reference = fs::read_to_string(path).unwrap();
+    let text = "x = 1\n[match]\nx = 1\n[columns.a]\nx = 1\n[credential.a]\nx = 1\n[request]\nx = 1\n\
+        [[limit]]\nname = \"a\"\nkind = \"rate\"\nrate = \"1/s\"\nx = 1\n\
+        [[limit]]\nname = \"b\"\nkind = \"budget\"\namount = 1\nper = \"day\"\ntime_zone = \"UTC\"\n\
+        x = 1\n[[limit]]\nname = \"c\"\nkind = \"rolling\"\namount = 1\nper = \"1h\"\nx = 1\n\
+        [[reading]]\nwhen = { x = 1 }\nreason = \"ok\"\nreset = { header = \"a\", x = 1 }\nx = 1\n\
+        [retry]\nx = 1\n[results]\nx = 1\n[keep]\nx = 1\n[when_store_fails]\nx = 1\n";
+    let error = declare::parse("x", "x.toml", text).unwrap_err();
+    for problem in &error.problems {
+        let Some((_, all)) = problem.fix.split_once("there are ") else { continue };
+        for field in all.split(", ") {
+            assert!(reference.contains(&format!("`{field}`")), "{field}: {}", problem.message);
+        }
+    }
+    for reason in Reason::ALL {
+        assert!(reference.contains(&format!("`{reason}`")), "{reason}");
     }
 }
