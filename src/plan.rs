@@ -262,9 +262,10 @@ impl<'a> Planner<'a> {
                 _ => {}
             }
         }
-        let same = address.is_url && url.is_some();
         let frozen = self.fill(&address.filled, columns)?;
-        if !same {
+        // `url` itself was checked before; and where scheme and host are the template's own, encoded
+        // values behind them cannot make it wrong.
+        if !(address.is_url || address.host.is_some()) {
             let checked = address.checked(columns).map_err(|error| self.filling(error, columns))?;
             checked.map_err(|source| PlanError::Address { address: frozen.clone(), source })?;
         }

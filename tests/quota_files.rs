@@ -1,4 +1,5 @@
 //! Quota files: what is wrong is told with its place and its fix, and presets are right.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

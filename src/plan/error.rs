@@ -82,6 +82,9 @@ pub enum PlanError {
     /// No header name.
     #[error("`{0}` is no header name")]
     HeaderName(String),
+    /// A header whose value is not on one line.
+    #[error("the value of header `{0}` holds a line break or control character")]
+    HeaderValue(String),
     /// A priority above 9.
     #[error("priority {0} is out of range; write 0 to 9, higher goes first")]
     Priority(u8),

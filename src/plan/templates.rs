@@ -45,7 +45,7 @@ pub(super) struct Templates {
     body_for: Option<String>,
     /// `--header`.
     pub(super) headers: Vec<(String, Template)>,
-    /// The file's headers, rendered when a call is sent.
+    /// The file's headers that use columns; they are rendered when a call is sent.
     sent: Vec<Template>,
     pub(super) dedupe_key: Option<Filled>,
 }
@@ -69,16 +69,8 @@ impl Templates {
             let template = read("--dedupe-key", text)?;
             Ok::<_, PlanError>(Filled { template, place: Place::Plain })
         });
-        let mut headers = Vec::new();
-        for (name, text) in &options.headers {
-            if !is_token(name) {
-                return Err(PlanError::HeaderName(name.clone()));
-            }
-            headers.push((name.clone(), read(&format!("--header {name}"), text)?));
-        }
-        let own = |name: &str| headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
-        let sent = upstream.request.headers.iter().filter(|(name, _)| !own(name));
-        let sent = sent.map(|(name, text)| read(&format!("header {name}"), text));
+        let headers = headers(upstream, options)?;
+        let sent = sent(upstream, &headers)?;
         let itself = Template::parse("{url}").map_err(|source| PlanError::Fill { source })?;
         Ok(Templates {
             itself: Address::new(itself)?,
@@ -87,7 +79,7 @@ impl Templates {
             body_uses_url: body.as_ref().is_some_and(|body| uses(&body.template, "url")),
             body,
             body_for: options.body.is_none().then(|| upstream.request.method.clone()),
-            sent: sent.collect::<Result<_, _>>()?,
+            sent,
             headers,
             dedupe_key: key.transpose()?,
         })
@@ -136,11 +128,7 @@ impl Templates {
 
     /// Whether the file's headers, which are rendered when the call is sent, can take the columns.
     pub(super) fn check_sent(&self, columns: &Columns) -> Result<(), TemplateError> {
-        let with_columns = self.sent.iter().filter(|template| !template.columns().is_empty());
-        for template in with_columns {
-            template.freeze(columns, Place::Header)?;
-        }
-        Ok(())
+        self.sent.iter().try_for_each(|one| one.freeze(columns, Place::Header).map(drop))
     }
 }
 
@@ -191,6 +179,37 @@ fn host(prefix: &str) -> Option<String> {
 
 fn uses(template: &Template, column: &str) -> bool {
     template.columns().contains(&column)
+}
+
+/// The headers of this `add`.
+fn headers(
+    upstream: &Upstream,
+    options: &AddOptions,
+) -> Result<Vec<(String, Template)>, PlanError> {
+    let mut headers = Vec::new();
+    for (name, text) in &options.headers {
+        if !is_token(name) {
+            return Err(PlanError::HeaderName(name.clone()));
+        }
+        if text.chars().any(char::is_control) {
+            return Err(PlanError::HeaderValue(name.clone()));
+        }
+        headers.push((name.clone(), read(upstream, &format!("--header {name}"), text)?));
+    }
+    Ok(headers)
+}
+
+/// The file's headers that use columns, save those that this `add` replaces.
+fn sent(upstream: &Upstream, own: &[(String, Template)]) -> Result<Vec<Template>, PlanError> {
+    let mut sent = Vec::new();
+    for (name, text) in &upstream.request.headers {
+        let template = read(upstream, &format!("header {name}"), text)?;
+        let replaced = own.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
+        if !replaced && !template.columns().is_empty() {
+            sent.push(template);
+        }
+    }
+    Ok(sent)
 }
 
 /// Reads a template; its secrets must be declared.

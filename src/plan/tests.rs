@@ -191,6 +191,10 @@ fn other_bad_values_are_refused() {
     assert_eq!(plan_with(STOCK, options, &[]).unwrap_err(), PlanError::Priority(10));
     let error = plan(STOCK, &[("isbn", "1"), ("method", "stand ard")]).unwrap_err();
     assert_eq!(error, PlanError::Method("stand ard".to_owned()));
+    let headers = row(&[("X-A", "a\nb")]);
+    let options = AddOptions { headers, ..AddOptions::default() };
+    let error = plan_with(STOCK, options, &[("isbn", "1")]).unwrap_err();
+    assert_eq!(error, PlanError::HeaderValue("X-A".to_owned()));
     let body = Some("${secret:key}".to_owned());
     let options = AddOptions { body, ..AddOptions::default() };
     let error = plan_with(STOCK, options, &[("isbn", "1")]).unwrap_err();
