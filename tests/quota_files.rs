@@ -16,6 +16,7 @@ use paceline::quota::rate::{Counted, Rate};
 use paceline::quota::{Cost, Derivation, KeepBody, LimitRule, Sureness, Upstream};
 use paceline::reading::Reason;
 use paceline::reading::rules::{ResetUnit, StatusPattern, ValuePattern};
+use proptest::prelude::*;
 
 fn data(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/quotas").join(folder)
@@ -189,5 +190,29 @@ fn the_reference_is_complete() {
     }
     for reason in Reason::ALL {
         assert!(reference.contains(&format!("`{reason}`")), "{reason}");
+    }
+}
+
+proptest! {
+    /// Whatever was done to a file, it is read or refused with places inside it.
+    #[test]
+    fn a_damaged_file_is_refused_in_place(
+        cuts in prop::collection::vec((any::<prop::sample::Index>(), 0_usize..12, "[\\[\\]{}\"=a0. \n${/]{0,3}"), 1..4),
+    ) {
+        let path = data("good").join("full.toml");
+        let mut text: Vec<char> = fs::read_to_string(path).unwrap().chars().collect();
+        for (at, length, instead) in cuts {
+            let start = at.index(text.len());
+            let end = (start + length).min(text.len());
+            text.splice(start..end, instead.chars());
+        }
+        let text: String = text.into_iter().collect();
+        if let Err(error) = declare::parse("full", "full.toml", &text) {
+            prop_assert!(!error.problems.is_empty());
+            for problem in &error.problems {
+                prop_assert!(problem.line >= 1 && problem.line <= text.lines().count() + 1);
+                prop_assert!(problem.column >= 1 && !problem.message.is_empty());
+            }
+        }
     }
 }

@@ -64,7 +64,7 @@ fn known(upstream: &Upstream) -> Vec<String> {
     upstream.credentials.keys().cloned().collect()
 }
 
-/// The job's credential: the one named by option or column, else the first that fits.
+/// The job's credential: the one named by option or column, else the one whose `when` fits best.
 pub(super) fn credential<'a>(
     upstream: &'a Upstream,
     named: Option<&str>,
@@ -83,8 +83,16 @@ pub(super) fn credential<'a>(
     let fits = |(_, credential): &(&'a String, &'a Credential)| {
         credential.when.iter().all(|(name, value)| columns.get(name) == Some(value))
     };
+    // The most particular one; of several the first by name. A credential for all would otherwise
+    // hide those whose names come after its own.
+    let fitting = upstream.credentials.iter().filter(fits);
+    let best = fitting.reduce(
+        |best, next| {
+            if next.1.when.len() > best.1.when.len() { next } else { best }
+        },
+    );
     let none = || PlanError::NoCredential { known: known(upstream) };
-    let (name, credential) = upstream.credentials.iter().find(fits).ok_or_else(none)?;
+    let (name, credential) = best.ok_or_else(none)?;
     Ok(Some((name, credential)))
 }
 

@@ -1,5 +1,7 @@
 use std::time::Instant;
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::quota::declare;
 
@@ -62,7 +64,7 @@ from = "url.host"
 when = { host = "shop.example" }
 set = { site = "the shop" }
 secret = { key = "${env:SHOP}" }
-[credential.zz]
+[credential.all]
 secret = { key = "${env:REST}" }
 [request]
 headers = { X-Key = "${secret:key}" }
@@ -120,17 +122,20 @@ fn set_goes_before_row_before_credential_before_derived_before_default() {
 }
 
 #[test]
-fn the_first_credential_that_agrees_is_used() {
+fn the_most_particular_credential_that_agrees_is_used() {
     let shop = plan(KEYED, &[("url", "https://shop.example/x")]).unwrap();
     assert_eq!(shop.partition, row(&[("credential", "shop")]));
     assert_eq!(shop.columns["site"], "the shop");
     let rest = plan(KEYED, &[("url", "https://rest.example/x"), ("site", "own")]).unwrap();
-    assert_eq!((rest.columns["credential"].as_str(), rest.columns["site"].as_str()), ("zz", "own"));
+    assert_eq!(
+        (rest.columns["credential"].as_str(), rest.columns["site"].as_str()),
+        ("all", "own")
+    );
     let row = [("url", "https://rest.example/x"), ("credential", "shop")];
     assert_eq!(plan(KEYED, &row).unwrap().columns["credential"], "shop");
     let options = AddOptions { credential: Some("sho".to_owned()), ..AddOptions::default() };
     let error = plan_with(KEYED, options, &[]).unwrap_err();
-    let told = "there is no credential `sho`; write --credential with one of shop, zz";
+    let told = "there is no credential `sho`; write --credential with one of all, shop";
     assert_eq!(error.to_string(), told);
 }
 
@@ -236,4 +241,21 @@ fn a_large_catalogue_is_planned_quickly() {
     }
     assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
     eprintln!("20,000 rows: {:?}", start.elapsed());
+}
+
+proptest! {
+    /// Whatever a row holds, the call goes where the file says.
+    #[test]
+    fn no_value_leads_elsewhere(isbn in any::<String>(), warehouse in "(north|south|[{}$./@:?#]{1,6})") {
+        let planned = plan(STOCK, &[("isbn", &isbn), ("warehouse", &warehouse)]);
+        if let Ok(job) = planned {
+            let template = crate::template::Template::parse(&job.request.url).unwrap();
+            let sent = template.render(&Columns::new(), Place::Url, &|_| Some("s".to_owned()));
+            let url = Url::parse(&sent.unwrap()).unwrap();
+            prop_assert_eq!(url.host_str(), Some("api.example"));
+            prop_assert_eq!(url.path_segments().unwrap().count(), 3);
+            prop_assert!(url.path().starts_with("/v1/stock/"));
+            prop_assert_eq!(url.query_pairs().count(), 2);
+        }
+    }
 }

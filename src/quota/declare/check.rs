@@ -1,6 +1,6 @@
 //! Checks that several tables share: templates, patterns, pointers and names.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use regex::Regex;
 
@@ -10,8 +10,8 @@ use crate::address;
 use crate::job::Columns;
 use crate::template::{Place, Secret, Template};
 
-/// The secrets that credentials declare.
-pub(super) type SecretNames = BTreeSet<String>;
+/// The secrets that credentials declare, each with the credentials that do not have it.
+pub(super) type SecretNames = BTreeMap<String, Vec<String>>;
 
 /// A template whose secrets exist.
 pub(super) fn template(
@@ -43,18 +43,26 @@ fn known_secret(report: &Report, at: At, secret: &Secret, secrets: &SecretNames)
             let fix = "write a token that you refresh yourself, such as `${env:NAME}`";
             report.problem(at, "`${token}` needs [auth], which is not supported yet", fix);
         }
-        Secret::Named(name) if !secrets.contains(name) => {
-            let names: Vec<_> = secrets.iter().map(String::as_str).collect();
-            let fix = match super::suggest::nearest(name, names.iter().copied()) {
-                Some(near) => format!("did you mean `${{secret:{near}}}`?"),
-                None => {
-                    format!("write secret = {{ {name} = \"${{env:NAME}}\" }} in [credential.main]")
+        Secret::Named(name) => match secrets.get(name) {
+            None => undeclared(report, at, name, secrets),
+            Some(lacking) => {
+                for credential in lacking {
+                    let fix = format!("declare it there too: `{name}` in `secret`");
+                    let message = format!("the credential `{credential}` has no `{secret}`");
+                    report.problem(at, message, fix);
                 }
-            };
-            report.problem(at, format!("no credential declares `{secret}`"), fix);
-        }
-        _ => {}
+            }
+        },
+        Secret::Env(_) | Secret::File(_) => {}
     }
+}
+
+fn undeclared(report: &Report, at: At, name: &str, secrets: &SecretNames) {
+    let fix = match super::suggest::nearest(name, secrets.keys().map(String::as_str)) {
+        Some(near) => format!("did you mean `${{secret:{near}}}`?"),
+        None => format!("write secret = {{ {name} = \"${{env:NAME}}\" }} in [credential.main]"),
+    };
+    report.problem(at, format!("no credential declares `${{secret:{name}}}`"), fix);
 }
 
 /// A URL template: as a template, and once its placeholders are filled in a URL that can be called.

@@ -143,12 +143,21 @@ fn secret_template(report: &Report, at: At, text: &str) {
 fn any_named(text: &str) -> SecretNames {
     let template = Template::parse(text);
     let secrets = template.iter().flat_map(Template::secrets);
-    secrets
-        .filter_map(|secret| match secret {
-            Secret::Named(name) => Some(name.clone()),
-            _ => None,
-        })
-        .collect()
+    let named = secrets.filter_map(|secret| match secret {
+        Secret::Named(name) => Some((name.clone(), Vec::new())),
+        _ => None,
+    });
+    named.collect()
+}
+
+/// The names of all secrets, each with the credentials that do not have it.
+pub(super) fn secret_names(credentials: &BTreeMap<String, Credential>) -> SecretNames {
+    let names = credentials.values().flat_map(|credential| credential.secret.keys());
+    let lacking = |name: &String| {
+        let without = credentials.iter().filter(|(_, one)| !one.secret.contains_key(name));
+        without.map(|(credential, _)| credential.clone()).collect()
+    };
+    names.map(|name| (name.clone(), lacking(name))).collect()
 }
 
 /// `[request]`.

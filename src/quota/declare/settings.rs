@@ -23,7 +23,7 @@ pub(super) fn upstream(report: &Report, table: &Table, stem: &str) -> Option<Ups
     fields.node("extends");
     let credentials = fields.table("credential").map(|table| request::credentials(report, table));
     let credentials = credentials.unwrap_or_default();
-    let secrets = credentials.values().flat_map(|one| one.secret.keys().cloned()).collect();
+    let secrets = request::secret_names(&credentials);
     let limit_tables = fields.tables("limit");
     let limit_names: Vec<_> = limit_tables.iter().filter_map(|table| table.text("name")).collect();
     let readings = fields.tables("reading").into_iter();
