@@ -20,7 +20,7 @@
 //!
 //! A column's value is, in this order: that of `--set`; the row's; the credential's `set`; the one
 //! derived `from` the URL; the `default`. An empty value of a row counts as none where the upstream
-//! derives or defaults the column, and where a URL or a key needs it.
+//! derives or defaults the column, and where the path of a URL or a key needs it.
 
 mod columns;
 mod error;
@@ -252,7 +252,7 @@ impl<'a> Planner<'a> {
         let Ok(address) = self.templates.address(url.is_some(), method) else {
             return Err(self.missing("url", columns));
         };
-        for name in &address.columns {
+        for name in &address.path {
             let value = columns.get(name).map_or("", String::as_str);
             match value {
                 "" => return Err(self.missing(name, columns)),

@@ -157,6 +157,18 @@ impl Template {
         columns
     }
 
+    /// The columns that stand before the first of these characters in the template's own text.
+    pub fn columns_before(&self, ends: &[char]) -> Vec<&str> {
+        let ends_here = |part: &&Part| matches!(part, Part::Text(text) if text.contains(ends));
+        let before = self.parts.iter().take_while(|part| !ends_here(part));
+        before
+            .filter_map(|part| match part {
+                Part::Column(name) => Some(name.as_str()),
+                _ => None,
+            })
+            .collect()
+    }
+
     /// The secrets it uses, in order, each once.
     pub fn secrets(&self) -> Vec<&Secret> {
         let mut secrets = Vec::new();

@@ -23,7 +23,9 @@ pub(super) struct Filled {
 #[derive(Debug)]
 pub(super) struct Address {
     pub(super) filled: Filled,
-    pub(super) columns: Vec<String>,
+    columns: Vec<String>,
+    /// The columns that make up host and path, where an empty value would call something else.
+    pub(super) path: Vec<String>,
     /// It is `{url}` and nothing else.
     pub(super) is_url: bool,
     /// The host, where no placeholder has a part in it.
@@ -135,11 +137,12 @@ impl Templates {
 impl Address {
     fn new(template: Template) -> Result<Address, PlanError> {
         let columns: Vec<_> = template.columns().into_iter().map(str::to_owned).collect();
+        let path = template.columns_before(&['?', '#']).into_iter().map(str::to_owned).collect();
         let secret = !template.secrets().is_empty();
         let is_url = template.is_column("url");
         let filled = Filled { template, place: Place::Url };
         let host = host(filled.template.prefix());
-        let address = Address { filled, columns, is_url, host, secret };
+        let address = Address { filled, columns, path, is_url, host, secret };
         if !address.filled.template.prefix().is_empty() {
             address.check_sample()?;
         }

@@ -148,6 +148,9 @@ fn what_is_missing_is_named_with_its_help() {
     );
     let error = plan(STOCK, &[("isbn", "")]).unwrap_err();
     assert_eq!(error.to_string(), "the column `isbn` is missing: thirteen digits");
+    let query = "[request]\nurl = \"https://a.example/x?by={by}\"";
+    assert_eq!(plan(query, &[("by", "")]).unwrap().request.url, "https://a.example/x?by=");
+    assert_eq!(plan(query, &[("by", "..")]).unwrap().request.url, "https://a.example/x?by=..");
     let error = plan("", &[]).unwrap_err().to_string();
     let told = "the column `url` is missing: the address, as an argument or a column of the rows";
     assert_eq!(error, told);
