@@ -78,7 +78,7 @@ CREATE TABLE budget_window (
 CREATE TABLE rolling_entry (
     instance_id INTEGER NOT NULL REFERENCES limit_instance (id) ON DELETE CASCADE,
     at          INTEGER NOT NULL,
-    units       INTEGER NOT NULL CHECK (units > 0),
+    units       INTEGER NOT NULL CHECK (units >= 0),  -- 0: all up to this instant has expired
     PRIMARY KEY (instance_id, at)
 ) STRICT, WITHOUT ROWID;
 
@@ -88,6 +88,7 @@ CREATE TABLE rolling_entry (
 --   timed  until wake_at: its head is not due yet
 --   limit  until that instance (or its own gate) opens
 --   held   until a person acts
+-- Where it is ready or waits on a limit, a job of a better priority than its head's may come due later.
 CREATE TABLE partition (
     id            INTEGER PRIMARY KEY,
     upstream_id   INTEGER NOT NULL REFERENCES upstream (id),
@@ -96,6 +97,7 @@ CREATE TABLE partition (
     head_priority INTEGER NOT NULL DEFAULT 0 CHECK (head_priority BETWEEN 0 AND 9),
     served        INTEGER NOT NULL DEFAULT 0,     -- the last call it got
     wake_at       INTEGER,
+    better_at     INTEGER,                        -- when a job of a better priority is due
     waits_on      INTEGER REFERENCES limit_instance (id),
     gate_id       INTEGER REFERENCES limit_instance (id),
     hard_refusals INTEGER NOT NULL DEFAULT 0,     -- in a row: misconfigured, forbidden, auth_expired
@@ -104,12 +106,14 @@ CREATE TABLE partition (
     held_detail   TEXT,
     UNIQUE (upstream_id, key),
     CHECK ((place = 'timed') = (wake_at IS NOT NULL)),
+    CHECK (better_at IS NULL OR place IN ('ready', 'limit')),
     CHECK ((place = 'limit') = (waits_on IS NOT NULL)),
     CHECK ((place = 'held') = (held_at IS NOT NULL)),
     CHECK ((held_at IS NULL) = (held_reason IS NULL))
 ) STRICT;
 CREATE INDEX partition_ready ON partition (upstream_id, head_priority DESC, served) WHERE place = 'ready';
 CREATE INDEX partition_timed ON partition (upstream_id, wake_at) WHERE place = 'timed';
+CREATE INDEX partition_better ON partition (upstream_id, better_at) WHERE better_at IS NOT NULL;
 CREATE INDEX partition_limit ON partition (waits_on, head_priority DESC, served) WHERE place = 'limit';
 CREATE INDEX partition_held ON partition (upstream_id) WHERE place = 'held';
 CREATE INDEX partition_gate ON partition (gate_id) WHERE gate_id IS NOT NULL;
@@ -129,6 +133,7 @@ CREATE TABLE job (
     priority     INTEGER NOT NULL DEFAULT 0 CHECK (priority BETWEEN 0 AND 9),
     due_at       INTEGER NOT NULL,
     deadline_at  INTEGER,
+    repeatable   INTEGER NOT NULL DEFAULT 1 CHECK (repeatable IN (0, 1)),  -- as it was added
     added_at     INTEGER NOT NULL,
     attempts     INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
     failures     INTEGER NOT NULL DEFAULT 0 CHECK (failures BETWEEN 0 AND attempts),

@@ -11,8 +11,8 @@ use paceline::dispatch::{Event, Report, RunOptions, run_over};
 use paceline::job::Columns;
 use paceline::plan::{AddOptions, Planner};
 use paceline::quota::library::Library;
-use paceline::store::sqlite::{Options, SqliteStore};
 use paceline::store::Store;
+use paceline::store::sqlite::{Options, SqliteStore};
 
 /// tokio's paused clock, from a wall-clock start: it leaps to the next timer whenever all tasks wait.
 #[derive(Debug)]
@@ -85,8 +85,10 @@ impl World {
         std::fs::write(dir.path().join("shop.toml"), quota).unwrap();
         let wall: chrono::DateTime<chrono::Utc> = wall.parse().unwrap();
         let clock = PausedClock { wall: wall.into(), start: tokio::time::Instant::now() };
-        let options =
-            Options { threaded: false, ..Options::new(dir.path().join("store.db"), Arc::new(clock)) };
+        let options = Options {
+            threaded: false,
+            ..Options::new(dir.path().join("store.db"), Arc::new(clock))
+        };
         World {
             store: SqliteStore::open(options).unwrap(),
             library: Arc::new(Library::new(vec![dir.path().to_owned()])),
@@ -142,7 +144,8 @@ time_zone = "America/Los_Angeles"
 
 #[tokio::test(start_paused = true)]
 async fn eleven_a_day_and_eleven_more_after_midnight_there() {
-    let world = World::new(ELEVEN, "2026-11-30T20:00:00Z", Arc::new(|_, _| Ok(answer(200, &[], "ok"))));
+    let world =
+        World::new(ELEVEN, "2026-11-30T20:00:00Z", Arc::new(|_, _| Ok(answer(200, &[], "ok"))));
     world.add(rows(30), AddOptions::default()).await;
     let now = RunOptions { max_wait: Some(Duration::ZERO), ..RunOptions::default() };
     let report = world.run(now.clone()).await;
@@ -174,7 +177,8 @@ counted = "bucket"
 
 #[tokio::test(start_paused = true)]
 async fn two_thousand_calls_use_the_planned_rate() {
-    let world = World::new(RATE, "2026-11-30T20:00:00Z", Arc::new(|_, _| Ok(answer(200, &[], "ok"))));
+    let world =
+        World::new(RATE, "2026-11-30T20:00:00Z", Arc::new(|_, _| Ok(answer(200, &[], "ok"))));
     world.add(rows(2000), AddOptions::default()).await;
     let report = world.run(RunOptions::default()).await;
     assert_eq!((report.sent, report.done), (2000, 2000));
@@ -214,9 +218,9 @@ async fn a_refusal_closes_its_partition_and_no_other() {
     assert_eq!((report.done, report.failed, report.waiting), (25, 0, 0));
     let arrivals = world.arrivals();
     let start = arrivals[0].0;
-    let late_a = arrivals.iter().filter(|(at, url)| {
-        url.contains("/a/") && at.since(start) > Duration::from_millis(100)
-    });
+    let late_a = arrivals
+        .iter()
+        .filter(|(at, url)| url.contains("/a/") && at.since(start) > Duration::from_millis(100));
     assert!(late_a.clone().all(|(at, _)| at.since(start) >= Duration::from_secs(3)));
     let last_b = arrivals.iter().filter(|(_, url)| url.contains("/b/")).map(|(at, _)| *at).max();
     assert!(last_b.unwrap().since(start) < Duration::from_secs(1));

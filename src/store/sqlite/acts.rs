@@ -201,7 +201,7 @@ pub(super) fn spend(
             }
             save_usage(txn.conn, id, Some(&Usage::Budget(before)), &Usage::Budget(after))?;
         }
-        Some(LimitRule::Rolling(_)) => {
+        Some(LimitRule::Rolling(rolling)) => {
             let before = entries(txn.conn, id)?;
             let mut after = before.clone();
             let mut left = fewer;
@@ -210,10 +210,10 @@ pub(super) fn spend(
                 *taken -= back;
                 left -= back;
             }
-            after.0.retain(|(_, taken)| *taken > 0);
-            if more > 0 {
-                after.0.push((txn.now.store, more));
-            }
+            // A first entry of no units is a mark: what came before it has expired.
+            let mut is_first = true;
+            after.0.retain(|(_, taken)| std::mem::take(&mut is_first) || *taken > 0);
+            rolling.charge(&mut after, txn.now.store, txn.now.store, more);
             save_usage(txn.conn, id, Some(&Usage::Rolling(before)), &Usage::Rolling(after))?;
         }
         _ => {}

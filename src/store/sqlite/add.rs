@@ -100,6 +100,7 @@ impl<'t> Addition<'t> {
                     ":shape": shape.0, ":url": job.request.url, ":columns": to_json(&job.columns),
                     ":priority": job.priority, ":due": due_at.as_nanos(),
                     ":deadline": job.deadline_at.map(Timestamp::as_nanos),
+                    ":repeatable": job.repeatable,
                     ":now": now.as_nanos(), ":dedupe": dedupe,
                 },
                 |row| row.get(0),

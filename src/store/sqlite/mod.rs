@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, TransactionBehavior};
 
 use super::views::{AttemptView, JobView, LoadView, RunnerView, Tally, UpstreamView};
 use super::{
@@ -152,7 +152,9 @@ impl SqliteStore {
 
 /// The saved anchor of this boot, or a new one, saved.
 fn anchor(conn: &Connection, clock: &dyn Clock) -> rusqlite::Result<(Option<Anchor>, Timestamp)> {
-    let (boot_id, offset, seen_at) = conn.query_row(queries::STORE_ANCHOR, [], |row| {
+    // Of processes that open it at once after a boot, one chooses for all.
+    let txn = rusqlite::Transaction::new_unchecked(conn, TransactionBehavior::Immediate)?;
+    let (boot_id, offset, seen_at) = txn.query_row(queries::STORE_ANCHOR, [], |row| {
         Ok((row.get::<_, Option<String>>(0)?, row.get::<_, Option<i64>>(1)?, row.get(2)?))
     })?;
     let seen_at = Timestamp::from_nanos(seen_at);
@@ -160,8 +162,9 @@ fn anchor(conn: &Connection, clock: &dyn Clock) -> rusqlite::Result<(Option<Anch
     let saved = boot_id.zip(offset).map(|(boot_id, offset)| Anchor { boot_id, offset });
     let chosen = Anchor::choose(saved.as_ref(), &boot, clock.wall(), seen_at);
     if saved.as_ref() != Some(&chosen) {
-        conn.execute(queries::STORE_SET_ANCHOR, (&chosen.boot_id, chosen.offset))?;
+        txn.execute(queries::STORE_SET_ANCHOR, (&chosen.boot_id, chosen.offset))?;
     }
+    txn.commit()?;
     Ok((Some(chosen), seen_at))
 }
 

@@ -47,8 +47,11 @@ pub(super) fn upstream(conn: &Connection, name: &str) -> rusqlite::Result<Option
 
 /// The upstream's id; its row is made where there is none.
 pub(super) fn upstream_id(conn: &Connection, name: &str) -> rusqlite::Result<i64> {
-    conn.prepare_cached(queries::UPSTREAM_ADD)?.execute([name])?;
-    conn.prepare_cached(queries::UPSTREAM_ID)?.query_row([name], |row| row.get(0))
+    let known = conn.prepare_cached(queries::UPSTREAM_ID)?.query_row([name], |row| row.get(0));
+    match known.optional()? {
+        Some(id) => Ok(id),
+        None => conn.prepare_cached(queries::UPSTREAM_ADD)?.query_row([name], |row| row.get(0)),
+    }
 }
 
 /// What could be picked of a partition.
@@ -56,8 +59,8 @@ pub(super) fn upstream_id(conn: &Connection, name: &str) -> rusqlite::Result<i64
 pub(super) enum Head {
     /// Nothing.
     None,
-    /// A job of this priority, now.
-    Due { priority: u8 },
+    /// A job of this priority, now; one of a better priority, where there is any, from `better_at` on.
+    Due { priority: u8, better_at: Option<Timestamp> },
     /// Something, at this instant.
     Later { at: Timestamp, priority: u8 },
 }
@@ -67,44 +70,54 @@ pub(super) fn head(conn: &Connection, partition: i64, now: Timestamp) -> rusqlit
     let mut level_query = conn.prepare_cached(queries::HEAD_LEVEL)?;
     let mut due_query = conn.prepare_cached(queries::HEAD_DUE)?;
     let mut bound = 10;
-    let mut best = Head::None;
+    // The earliest of those that are due later, among the priorities looked at.
+    let mut later: Option<(Timestamp, u8)> = None;
     loop {
-        let level: Option<u8> = level_query
-            .query_row(named_params! { ":partition": partition, ":below": bound }, |row| {
-                row.get(0)
-            })?;
-        let Some(level) = level else { return Ok(best) };
-        let due: Option<i64> = due_query
-            .query_row(named_params! { ":partition": partition, ":priority": level }, |row| {
-                row.get(0)
-            })
-            .optional()?;
+        let params = named_params! { ":partition": partition, ":below": bound };
+        let level: Option<u8> = level_query.query_row(params, |row| row.get(0))?;
+        let Some(priority) = level else {
+            return Ok(later.map_or(Head::None, |(at, priority)| Head::Later { at, priority }));
+        };
+        let params = named_params! { ":partition": partition, ":priority": priority };
+        let due: Option<i64> = due_query.query_row(params, |row| row.get(0)).optional()?;
         match due.map(Timestamp::from_nanos) {
-            Some(due) if due <= now => return Ok(Head::Due { priority: level }),
-            Some(due) => {
-                let earlier = !matches!(best, Head::Later { at, .. } if at <= due);
-                if earlier {
-                    best = Head::Later { at: due, priority: level };
-                }
+            Some(due) if due <= now => {
+                return Ok(Head::Due { priority, better_at: later.map(|(at, _)| at) });
             }
-            None => {}
+            Some(due) if later.is_none_or(|(at, _)| due < at) => later = Some((due, priority)),
+            _ => {}
         }
-        bound = level;
+        bound = priority;
     }
 }
 
 /// Puts a partition that may have gained or lost jobs where it belongs. One that waits on a limit stays
-/// there until that opens; one that is held stays held.
+/// there until that opens, unless nothing of it is left; one that is held stays held.
 pub(super) fn refresh(txn: &Txn<'_>, partition: i64) -> rusqlite::Result<()> {
     let mut set = txn.conn.prepare_cached(queries::PARTITION_REFRESH)?;
-    let (place, wake, priority) = match head(txn.conn, partition, txn.now.store)? {
-        Head::None => ("idle", None, 0),
-        Head::Due { priority } => ("ready", None, priority),
-        Head::Later { at, priority } => ("timed", Some(at.as_nanos()), priority),
+    let (place, wake, better, priority) = match head(txn.conn, partition, txn.now.store)? {
+        Head::None => ("idle", None, None, 0),
+        Head::Due { priority, better_at } => ("ready", None, better_at, priority),
+        Head::Later { at, priority } => ("timed", Some(at), None, priority),
     };
     set.execute(named_params! {
-        ":id": partition, ":place": place, ":wake": wake, ":priority": priority,
+        ":id": partition, ":place": place, ":wake": wake.map(Timestamp::as_nanos),
+        ":better": better.map(Timestamp::as_nanos), ":priority": priority,
     })?;
+    Ok(())
+}
+
+/// Lets partitions that were not due, and those of which a better job was not, take their turn.
+pub(super) fn wake_due(txn: &Txn<'_>, upstream_id: i64, most: i64) -> rusqlite::Result<()> {
+    let due = named_params! {
+        ":upstream": upstream_id, ":now": txn.now.store.as_nanos(), ":most": most,
+    };
+    txn.conn.prepare_cached(queries::WAKE_TIMED)?.execute(due)?;
+    let mut query = txn.conn.prepare_cached(queries::BETTER)?;
+    let better = query.query_map(due, |row| row.get(0))?;
+    for partition in better.collect::<rusqlite::Result<Vec<_>>>()? {
+        refresh(txn, partition)?;
+    }
     Ok(())
 }
 

@@ -39,8 +39,7 @@ pub(super) const STORE_BUMP_BLOCK: &str = "UPDATE store SET block_seq = block_se
 
 pub(super) const UPSTREAM: &str =
     "SELECT id, quota, held_at, held_reason, held_detail FROM upstream WHERE name = ?1";
-pub(super) const UPSTREAM_ADD: &str =
-    "INSERT INTO upstream (name) VALUES (?1) ON CONFLICT DO NOTHING";
+pub(super) const UPSTREAM_ADD: &str = "INSERT INTO upstream (name) VALUES (?1) RETURNING id";
 pub(super) const UPSTREAM_ID: &str = "SELECT id FROM upstream WHERE name = ?1";
 pub(super) const UPSTREAM_IDS: &str = "SELECT id FROM upstream";
 pub(super) const UPSTREAM_NAMES: &str = "SELECT name FROM upstream ORDER BY name";
@@ -76,9 +75,9 @@ pub(super) const PARTITION_GROWN: &str = "UPDATE partition SET
     WHERE id = :id AND :due < 9223372036854775807";
 pub(super) const JOB_ADD: &str =
     "INSERT INTO job (upstream_id, partition_id, load_id, shape_id, url,
-        columns, priority, due_at, deadline_at, added_at, dedupe)
+        columns, priority, due_at, deadline_at, repeatable, added_at, dedupe)
     VALUES (:upstream, :partition, :load, :shape, :url,
-        :columns, :priority, :due, :deadline, :now, :dedupe)
+        :columns, :priority, :due, :deadline, :repeatable, :now, :dedupe)
     ON CONFLICT DO NOTHING RETURNING id";
 pub(super) const DEDUPE_MARKED: &str =
     "SELECT 1 FROM dedupe_mark WHERE dedupe = :dedupe AND day = :day";
@@ -94,10 +93,14 @@ pub(super) const HEAD_DUE: &str = "SELECT due_at FROM job
     WHERE partition_id = :partition AND state = 'queued' AND priority = :priority
       AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)
     ORDER BY due_at, id LIMIT 1";
+/// One that waits on a limit goes on waiting, unless nothing of it is left; one that is held stays held.
 pub(super) const PARTITION_REFRESH: &str = "UPDATE partition
-    SET place = :place, wake_at = :wake, head_priority = :priority
-    WHERE id = :id AND place IN ('idle', 'ready', 'timed')
-      AND (place <> :place OR wake_at IS NOT :wake OR head_priority <> :priority)";
+    SET place = CASE WHEN place = 'limit' AND :place <> 'idle' THEN 'limit' ELSE :place END,
+        waits_on = CASE WHEN :place <> 'idle' THEN waits_on END,
+        wake_at = CASE WHEN place <> 'limit' THEN :wake END,
+        better_at = :better, head_priority = :priority
+    WHERE id = :id AND place <> 'held' AND (place <> :place OR wake_at IS NOT :wake
+        OR better_at IS NOT :better OR head_priority <> :priority)";
 pub(super) const PARTITION_WAIT: &str = "UPDATE partition
     SET place = 'limit', waits_on = :instance, wake_at = NULL WHERE id = :id AND place <> 'held'";
 pub(super) const PARTITION_LET_GO: &str = "UPDATE partition SET place = 'ready', waits_on = NULL
@@ -111,7 +114,7 @@ pub(super) const PARTITION_GATE: &str =
 pub(super) const PARTITION_HARD: &str =
     "UPDATE partition SET hard_refusals = :count WHERE id = :id";
 pub(super) const PARTITION_HOLD: &str = "UPDATE partition SET place = 'held', waits_on = NULL,
-    wake_at = NULL, held_at = :now, held_reason = :reason, held_detail = :detail
+    wake_at = NULL, better_at = NULL, held_at = :now, held_reason = :reason, held_detail = :detail
     WHERE id = :id AND place <> 'held'";
 pub(super) const PARTITION_RESUME: &str = "UPDATE partition SET place = 'idle', held_at = NULL,
     held_reason = NULL, held_detail = NULL, hard_refusals = 1
@@ -121,6 +124,10 @@ pub(super) const WAKE_TIMED: &str = "UPDATE partition SET place = 'ready', wake_
     WHERE id IN (SELECT id FROM partition
                  WHERE upstream_id = :upstream AND place = 'timed' AND wake_at <= :now
                  ORDER BY wake_at LIMIT :most)";
+/// Partitions of which a better job has come due since their head was noted.
+pub(super) const BETTER: &str = "SELECT id FROM partition
+    WHERE upstream_id = :upstream AND better_at <= :now AND better_at IS NOT NULL
+    ORDER BY better_at LIMIT :most";
 pub(super) const READY: &str = "SELECT id, key, head_priority, gate_id FROM partition
     WHERE upstream_id = :upstream AND place = 'ready'
     ORDER BY head_priority DESC, served LIMIT :most";
@@ -165,8 +172,10 @@ pub(super) const GATE_HALF_OPEN: &str = "INSERT INTO limit_instance
 pub(super) const GATES_BLOCKED: &str = "SELECT key FROM limit_instance
     WHERE upstream_id = :upstream AND blocked_until > :now AND blocked_until IS NOT NULL
       AND limit_name = '' ORDER BY blocked_until DESC LIMIT 256";
+/// Those too that wait for something in flight to end, and so for no instant.
 pub(super) const RECONSIDER: &str = "UPDATE limit_instance SET next_at = :now
-    WHERE upstream_id = :upstream AND next_at > :now AND next_at IS NOT NULL";
+    WHERE upstream_id = :upstream AND (next_at IS NULL OR next_at > :now)
+      AND EXISTS (SELECT 1 FROM partition WHERE waits_on = limit_instance.id AND place = 'limit')";
 pub(super) const RECONSIDER_ALL: &str = "UPDATE limit_instance SET next_at = ?1
     WHERE next_at > ?1 AND next_at IS NOT NULL";
 pub(super) const BUDGET_WINDOWS: &str = "SELECT window_start, spent, last_at, remaining
@@ -190,7 +199,7 @@ pub(super) const IN_FLIGHT_OF: &str = "SELECT instance_id FROM in_flight WHERE c
 // ---- the claim
 
 pub(super) const HEAD_JOBS: &str =
-    "SELECT job.id, job.attempts, job.added_at, job.deadline_at, job.url, job.columns,
+    "SELECT job.id, job.attempts, job.added_at, job.deadline_at, job.url, job.columns, job.repeatable,
         shape.method, shape.headers, shape.body, shape.has_body
     FROM job JOIN shape ON shape.id = job.shape_id
     WHERE job.partition_id = :partition AND job.state = 'queued' AND job.priority = :priority
@@ -222,26 +231,29 @@ pub(super) const LEASED: &str =
         job.deadline_at
     FROM call JOIN running ON running.call_id = call.id JOIN job ON job.id = running.job_id
     JOIN partition ON partition.id = call.partition_id WHERE call.id = ?1";
+/// A call whose lease ran out before it was settled. `awaits`: nothing was sent after it, and the job
+/// has not ended otherwise, so that its answer still counts.
+pub(super) const LOST: &str =
+    "SELECT attempt.id AS attempt_id, attempt.job_id, attempt.n, job.partition_id,
+        job.repeatable, partition.key, partition.hard_refusals, job.failures, job.refused_hard,
+        job.deadline_at, shape.method, job.state IN ('queued', 'unsure')
+            AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)
+            AND NOT EXISTS (SELECT 1 FROM attempt AS later
+                            WHERE later.job_id = job.id AND later.n > attempt.n) AS awaits
+    FROM attempt JOIN job ON job.id = attempt.job_id JOIN shape ON shape.id = job.shape_id
+    JOIN partition ON partition.id = job.partition_id
+    WHERE attempt.call_id = ?1 AND attempt.reason IS NULL";
 pub(super) const ATTEMPT_ADD: &str = "INSERT INTO attempt (job_id, n, call_id, sent_at, ended_at,
         status, reason, source, limit_name, hint_at, detail)
     VALUES (:job, :n, :call, :sent, :ended, :status, :reason, :source, :limit, :hint, :detail)";
-pub(super) const ATTEMPT_LOST: &str = "SELECT attempt.id, attempt.job_id, job.partition_id
-    FROM attempt JOIN job ON job.id = attempt.job_id
-    WHERE attempt.call_id = ?1 AND attempt.reason IS NULL";
 pub(super) const ATTEMPT_COMPLETE: &str = "UPDATE attempt SET sent_at = :sent, ended_at = :ended,
     status = :status, reason = :reason, source = :source, limit_name = :limit, hint_at = :hint,
-    detail = :detail WHERE id = :id";
-/// Whether a late answer may still move the job: nothing was sent after that call, and it has not
-/// ended otherwise.
-pub(super) const JOB_AWAITS_LATE: &str = "SELECT 1 FROM job WHERE id = :job
-    AND state IN ('queued', 'unsure')
-    AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = :job)
-    AND NOT EXISTS (SELECT 1 FROM attempt WHERE job_id = :job AND call_id > :call)";
-pub(super) const JOB_AGAIN: &str = "UPDATE job SET attempts = :n, failures = :failures,
-    refused_hard = :hard, due_at = :due, status = :status, reason = :reason, detail = :detail
-    WHERE id = :id";
-pub(super) const JOB_PROVED_UNDONE: &str = "UPDATE job SET state = 'queued', ended_at = NULL,
-    due_at = :now WHERE id = :id AND state = 'unsure'";
+    detail = :detail WHERE call_id = :call AND job_id = :job AND n = :n AND reason IS NULL";
+/// A job that is told to wait, and does not back off itself, keeps its place.
+pub(super) const JOB_AGAIN: &str = "UPDATE job SET state = 'queued', ended_at = NULL,
+    attempts = max(attempts, :n), failures = :failures, refused_hard = :hard,
+    due_at = CASE WHEN :due > :now THEN :due ELSE min(due_at, :due) END,
+    status = :status, reason = :reason, detail = :detail WHERE id = :id";
 pub(super) const JOB_END: &str = "UPDATE job SET state = :state, attempts = max(attempts, :n),
     ended_at = :now, status = :status, reason = :reason, detail = :detail, fields = :fields
     WHERE id = :id";

@@ -77,6 +77,9 @@ fn lose_call(txn: &Txn<'_>, lost: &Lost, swept: &mut Swept) -> rusqlite::Result<
     }
     settle::unprobe(txn, lost.call)?;
     settle::remove_call(txn, lost.call)?;
+    // Should the process live after all, it looks before it sends, and finds its lease gone.
+    places::bump_block_seq(conn)?;
+    places::bump_news(conn)?;
     places::refresh(txn, lost.partition)
 }
 

@@ -1,0 +1,156 @@
+//! The ready partitions at their turn, with the jobs that may be taken of each.
+
+use std::collections::VecDeque;
+
+use rusqlite::named_params;
+
+use super::Round;
+use crate::clock::Timestamp;
+use crate::job::{CallId, Columns, JobId, Request};
+use crate::store::sqlite::instances::{Index, from_json, stored};
+use crate::store::sqlite::places::{self, Head};
+use crate::store::sqlite::queries;
+
+/// A partition at its turn, with the jobs that may be taken of it.
+pub(super) struct Turn {
+    pub partition: i64,
+    pub columns: Columns,
+    pub gate: Option<Index>,
+    pub jobs: VecDeque<HeadJob>,
+    /// Whether the jobs are all that the partition has at this priority.
+    is_all: bool,
+    /// The last call it got in this claim.
+    pub served: Option<CallId>,
+}
+
+/// A job that may be taken.
+pub(super) struct HeadJob {
+    pub id: JobId,
+    pub attempts: u32,
+    pub added_at: Timestamp,
+    pub deadline_at: Option<Timestamp>,
+    pub repeatable: bool,
+    pub request: Request,
+    pub columns: Columns,
+}
+
+/// What came of asking for one job.
+pub(super) enum Asked {
+    Taken,
+    /// The job ended without a call.
+    Gone,
+    /// The partition waits now.
+    Waits,
+    /// Nobody of this upstream can go.
+    Closed,
+}
+
+/// A row of the ready partitions.
+struct Ready {
+    id: i64,
+    key: String,
+    /// The priority of its head, as noted.
+    priority: u8,
+    has_gate: bool,
+}
+
+impl Round<'_> {
+    /// The ready partitions of the best priority, who was served longest ago first; `None`: none is ready.
+    pub(super) fn turns(&mut self) -> rusqlite::Result<Option<Vec<Turn>>> {
+        let room = self.room();
+        let ready = self.ready(room)?;
+        let Some(best) = ready.first().map(|ready| ready.priority) else { return Ok(None) };
+        let group: Vec<_> = ready.into_iter().take_while(|ready| ready.priority == best).collect();
+        let share = room.div_ceil(group.len());
+        let mut turns = Vec::with_capacity(group.len());
+        for ready in group {
+            turns.extend(self.turn(ready, share)?);
+        }
+        Ok(Some(turns))
+    }
+
+    fn ready(&self, most: usize) -> rusqlite::Result<Vec<Ready>> {
+        let mut query = self.txn.conn.prepare_cached(queries::READY)?;
+        let rows = query.query_map(
+            named_params! { ":upstream": self.upstream_id, ":most": stored(most as u64) },
+            |row| {
+                Ok(Ready {
+                    id: row.get("id")?,
+                    key: row.get("key")?,
+                    priority: row.get("head_priority")?,
+                    has_gate: row.get::<_, Option<i64>>("gate_id")?.is_some(),
+                })
+            },
+        )?;
+        rows.collect()
+    }
+
+    /// `None`: its head is of less priority than was noted, and so it is not its turn.
+    fn turn(&mut self, ready: Ready, share: usize) -> rusqlite::Result<Option<Turn>> {
+        // A job of another priority may have come due, or have been cancelled, since it was noted.
+        let priority = match places::head(self.txn.conn, ready.id, self.txn.now.store)? {
+            Head::Due { priority, .. } => priority,
+            Head::None | Head::Later { .. } => ready.priority,
+        };
+        if priority < ready.priority {
+            places::refresh(self.txn, ready.id)?;
+            return Ok(None);
+        }
+        let jobs = self.head_jobs(ready.id, priority, share)?;
+        let columns = from_json(&ready.key);
+        let gate = match ready.has_gate {
+            true => Some(self.instances.own_gate(&columns)?),
+            false => None,
+        };
+        let is_all = jobs.len() < share;
+        Ok(Some(Turn { partition: ready.id, columns, gate, jobs, is_all, served: None }))
+    }
+
+    fn head_jobs(
+        &self,
+        partition: i64,
+        priority: u8,
+        most: usize,
+    ) -> rusqlite::Result<VecDeque<HeadJob>> {
+        let mut query = self.txn.conn.prepare_cached(queries::HEAD_JOBS)?;
+        let rows = query.query_map(
+            named_params! {
+                ":partition": partition, ":priority": priority,
+                ":now": self.txn.now.store.as_nanos(), ":most": stored(most as u64),
+            },
+            head_job,
+        )?;
+        rows.collect()
+    }
+
+    /// Where a partition stands after its turn.
+    pub(super) fn leave(&mut self, turn: &Turn) -> rusqlite::Result<()> {
+        if let Some(served) = turn.served {
+            let mut set = self.txn.conn.prepare_cached(queries::PARTITION_SERVED)?;
+            set.execute(named_params! { ":id": turn.partition, ":served": served.0 })?;
+        }
+        if turn.is_all && turn.jobs.is_empty() {
+            places::refresh(self.txn, turn.partition)?;
+        }
+        Ok(())
+    }
+}
+
+fn head_job(row: &rusqlite::Row<'_>) -> rusqlite::Result<HeadJob> {
+    let has_body: bool = row.get("has_body")?;
+    let deadline: Option<i64> = row.get("deadline_at")?;
+    Ok(HeadJob {
+        id: JobId(row.get("id")?),
+        attempts: row.get("attempts")?,
+        added_at: Timestamp::from_nanos(row.get("added_at")?),
+        deadline_at: deadline.map(Timestamp::from_nanos),
+        repeatable: row.get("repeatable")?,
+        request: Request {
+            method: row.get("method")?,
+            url: row.get("url")?,
+            headers: from_json(&row.get::<_, String>("headers")?),
+            body: has_body.then(|| row.get("body")).transpose()?,
+        },
+        columns: from_json(&row.get::<_, String>("columns")?),
+    })
+}

@@ -1,0 +1,161 @@
+//! What an answer opens, blocks or holds.
+
+use rusqlite::named_params;
+
+use super::Settle;
+use crate::clock::Timestamp;
+use crate::job::Columns;
+use crate::next::Next;
+use crate::store::sqlite::instances::{Block, Index, from_json, key_of};
+use crate::store::sqlite::{places, queries};
+use crate::store::{Blocked, Held};
+
+/// So many partitions refused at once mean that it is what they share that is refused.
+const TOGETHER: usize = 3;
+
+impl Settle<'_> {
+    /// The upstream answered as if nothing stood in the way: what this call probed opens again.
+    pub(super) fn open(&mut self) -> rusqlite::Result<()> {
+        let call = self.settlement.call;
+        let mut query = self.txn.conn.prepare_cached(queries::INSTANCES_PROBED)?;
+        let probed = query.query_map([call.0], |row| row.get::<_, i64>(0))?;
+        for instance in probed.collect::<rusqlite::Result<Vec<_>>>()? {
+            // No answer says nothing about the block: another probe goes.
+            let query = match self.settlement.status {
+                Some(_) => queries::INSTANCE_OPEN,
+                None => queries::INSTANCE_UNPROBE,
+            };
+            self.txn.conn.prepare_cached(query)?.execute([instance])?;
+            places::wake_now(self.txn, instance)?;
+        }
+        if self.part.hard_refusals > 0 && self.settlement.status.is_some() {
+            let mut calm = self.txn.conn.prepare_cached(queries::PARTITION_HARD)?;
+            calm.execute(named_params! { ":id": self.part.partition, ":count": 0 })?;
+        }
+        Ok(())
+    }
+
+    /// Closes what the refusal concerns.
+    pub(super) fn close(&mut self, next: &Next, block: Block) -> rusqlite::Result<Option<Blocked>> {
+        super::unprobe(self.txn, self.settlement.call)?;
+        let Some(until) = next.block else { return Ok(None) };
+        let Some(block) = self.grown(next, block, until) else { return Ok(None) };
+        self.write_block(self.index, &block)?;
+        let mut limit = self.limit;
+        let mut closed_until = block.until;
+        if limit.is_none() {
+            let gate = self.instances.row(self.index)?;
+            let mut set = self.txn.conn.prepare_cached(queries::PARTITION_GATE)?;
+            set.execute(named_params! { ":id": self.part.partition, ":gate": gate })?;
+            if let Some((shared, block)) = self.close_shared(next, until)? {
+                (limit, closed_until) = (Some(shared), block.until);
+            }
+        }
+        places::bump_block_seq(self.txn.conn)?;
+        let declared = limit.and_then(|limit| self.upstream.limits.get(limit));
+        let key = |columns: &Columns| match declared {
+            Some(limit) => from_json(&key_of(limit, columns)),
+            None => columns.clone(),
+        };
+        Ok(Some(Blocked {
+            limit: declared.map(|limit| limit.name.clone()),
+            key: key(&self.columns),
+            until: closed_until.unwrap_or(until),
+            reason: next.reason,
+        }))
+    }
+
+    /// The block of an instance after one more refusal; `None`: it stands as it is. Refusals in a row
+    /// count only calls sent after the last block: those that were under way when it began say nothing
+    /// new, but that the upstream asks for longer.
+    fn grown(&self, next: &Next, block: Block, until: Timestamp) -> Option<Block> {
+        let now = self.txn.now.store;
+        let news = block.at.is_none_or(|at| self.settlement.sent_at > at);
+        let standing = block.until.filter(|until| *until > now);
+        if !news && self.settlement.reading.retry_at.is_none() && standing.is_some() {
+            return None;
+        }
+        let same = block.reason.as_deref() == Some(next.reason.name());
+        Some(Block {
+            at: if news { Some(now) } else { block.at },
+            until: Some(standing.map_or(until, |standing| standing.max(until))),
+            reason: Some(next.reason.name().to_owned()),
+            detail: Some(self.settlement.reading.detail.clone()),
+            since: block.since.filter(|_| same).or(Some(now)),
+            refusals: block.refusals + u32::from(news),
+            probe: None,
+        })
+    }
+
+    fn write_block(&mut self, index: Index, block: &Block) -> rusqlite::Result<()> {
+        let id = self.instances.row(index)?;
+        let mut set = self.txn.conn.prepare_cached(queries::INSTANCE_BLOCK)?;
+        set.execute(named_params! {
+            ":id": id, ":at": block.at.map(Timestamp::as_nanos),
+            ":until": block.until.map(Timestamp::as_nanos), ":reason": block.reason,
+            ":detail": block.detail, ":since": block.since.map(Timestamp::as_nanos),
+            ":refusals": block.refusals,
+        })?;
+        if places::has_waiters(self.txn.conn, id)? {
+            places::wake_at(self.txn, id, block.until)?;
+        }
+        Ok(())
+    }
+
+    /// Where several partitions are blocked at once, what they share is what is refused: the narrowest
+    /// limit instance common to them closes too.
+    fn close_shared(
+        &mut self,
+        next: &Next,
+        until: Timestamp,
+    ) -> rusqlite::Result<Option<(usize, Block)>> {
+        let mut query = self.txn.conn.prepare_cached(queries::GATES_BLOCKED)?;
+        let now = self.txn.now.store.as_nanos();
+        let params = named_params! { ":upstream": self.upstream_id, ":now": now };
+        let rows = query.query_map(params, |row| Ok(from_json(&row.get::<_, String>(0)?)))?;
+        let blocked: Vec<Columns> = rows.collect::<rusqlite::Result<_>>()?;
+        if blocked.len() < TOGETHER {
+            return Ok(None);
+        }
+        let upstream = self.upstream;
+        let mut narrowest: Vec<_> = upstream.limits.iter().enumerate().collect();
+        narrowest.sort_by_key(|(_, limit)| std::cmp::Reverse(limit.key.len()));
+        for (limit, declared) in narrowest {
+            let ours = key_of(declared, &self.columns);
+            let sharing = blocked.iter().filter(|other| key_of(declared, other) == ours).count();
+            if sharing >= TOGETHER {
+                let index = self.instances.of_limit(limit, &self.columns)?;
+                let Some(block) = self.grown(next, self.block(index), until) else {
+                    return Ok(None);
+                };
+                self.write_block(index, &block)?;
+                return Ok(Some((limit, block)));
+            }
+        }
+        Ok(None)
+    }
+
+    pub(super) fn hold(&self, next: &Next) -> rusqlite::Result<Option<Held>> {
+        if next.refused_hard {
+            let mut count = self.txn.conn.prepare_cached(queries::PARTITION_HARD)?;
+            count.execute(named_params! {
+                ":id": self.part.partition, ":count": self.part.hard_refusals + 1,
+            })?;
+        }
+        let Some(why) = &next.hold else { return Ok(None) };
+        let said = &self.settlement.reading.detail;
+        let detail = if said.is_empty() { why.clone() } else { format!("{said} ({why})") };
+        let mut set = self.txn.conn.prepare_cached(queries::PARTITION_HOLD)?;
+        let held = set.execute(named_params! {
+            ":id": self.part.partition, ":now": self.txn.now.store.as_nanos(),
+            ":reason": next.reason.name(), ":detail": detail,
+        })?;
+        if held == 0 {
+            // It was held already, by a call that was under way beside this one.
+            return Ok(None);
+        }
+        places::bump_block_seq(self.txn.conn)?;
+        let reason = next.reason.name().to_owned();
+        Ok(Some(Held { key: self.columns.clone(), reason, detail }))
+    }
+}
