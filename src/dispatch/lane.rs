@@ -408,7 +408,9 @@ impl<S: Store, T: Transport> Lane<S, T> {
         let now = timeline.now();
         let look_at = now.store + LOOK_INTERVAL;
         let until = self.shared.options.until.map(|until| now.to_store(until));
-        let next_at = if leaving || !self.may_ask() { None } else { self.next_at };
+        // Without room for a call, neither news nor a permit would change anything.
+        let asks = !leaving && self.may_ask();
+        let next_at = self.next_at.filter(|_| asks);
         let wake_at = [Some(look_at), until.filter(|at| *at > now.store), next_at];
         let wake_at = wake_at.into_iter().flatten().min().unwrap_or(look_at);
         let max_wait = self.shared.options.max_wait.map(|span| self.idle_since + span);
@@ -421,7 +423,7 @@ impl<S: Store, T: Transport> Lane<S, T> {
                 }
             }
             () = timeline.sleep_until(wake_at) => {}
-            () = self.store.changed(self.news), if !leaving => self.claim_due = true,
+            () = self.store.changed(self.news), if asks => self.claim_due = true,
             left = leave.changed(), if !leaving => {
                 // Whoever could tell it to leave is gone: it is never told again.
                 if left.is_err() {

@@ -33,11 +33,18 @@ use wake::Touched;
 const VISITS: usize = 1024;
 
 pub(super) fn claim(txn: &Txn<'_>, wish: &Claim) -> rusqlite::Result<Claimed> {
-    let news = txn.conn.prepare_cached(queries::STORE_NEWS)?.query_row([], |row| row.get(0))?;
+    let mut claimed = claim_of(txn, wish)?;
+    // Read last: what this very claim stirred up is no news to who asked.
+    let mut news = txn.conn.prepare_cached(queries::STORE_NEWS)?;
+    claimed.news = news.query_row([], |row| row.get(0))?;
+    Ok(claimed)
+}
+
+fn claim_of(txn: &Txn<'_>, wish: &Claim) -> rusqlite::Result<Claimed> {
     let Some(row) = places::upstream(txn.conn, &wish.upstream.name)? else {
-        return Ok(Claimed { news, ..Claimed::default() });
+        return Ok(Claimed::default());
     };
-    let mut claimed = Claimed { stepped: notice_step(txn)?, news, ..Claimed::default() };
+    let mut claimed = Claimed { stepped: notice_step(txn)?, ..Claimed::default() };
     notice_change(txn, row.id, row.quota.as_deref(), &wish.upstream)?;
     claimed.expired += sweep::expire_due(txn, row.id)?;
     if row.held.is_some() {

@@ -62,7 +62,8 @@ pub struct Options {
     /// What is synced.
     pub sync: Sync,
     /// Whether a thread of its own writes, so that many wishes share a transaction. Without it each
-    /// call does its work at once on the caller's thread: for tests on a virtual clock.
+    /// call does its work at once on the caller's thread, and other processes are not watched: for
+    /// tests on a virtual clock.
     pub threaded: bool,
 }
 
@@ -87,6 +88,8 @@ struct Inner {
     reader: Mutex<Connection>,
     peek: Mutex<Peek>,
     locks: RunnerLocks,
+    /// Whether other processes may write too.
+    watches: bool,
 }
 
 /// What the cheap look for blocks and news remembers.
@@ -129,6 +132,7 @@ impl SqliteStore {
             reader: Mutex::new(reader),
             peek: Mutex::new(peek),
             locks,
+            watches: options.threaded,
         };
         Ok(SqliteStore { inner: Arc::new(inner) })
     }
@@ -350,7 +354,7 @@ impl Store for SqliteStore {
             }
             tokio::select! {
                 () = self.inner.writer.committed_since(seen) => {}
-                () = self.inner.timeline.sleep(WATCH_INTERVAL) => {}
+                () = self.inner.timeline.sleep(WATCH_INTERVAL), if self.inner.watches => {}
             }
         }
     }
