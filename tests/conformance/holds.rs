@@ -1,0 +1,172 @@
+//! Holds: what stops until a person acts.
+
+use std::time::Duration;
+
+use paceline::job::JobState;
+use paceline::reading::{Reading, Reason};
+use paceline::store::{SettleEnd, Store};
+
+use crate::world::{Make, World, limit, millis, said, secs};
+
+fn by_site() -> String {
+    limit("site", "budget", "amount = 100000\nper = \"day\"\ntime_zone = \"UTC\"\nkey = [\"site\"]")
+}
+
+fn world<S: Store>(make: Make<'_, S>) -> World<S> {
+    let w = World::new(make, &by_site());
+    w.add(4, &[("site", "a")]);
+    w.add(4, &[("site", "b")]);
+    w
+}
+
+/// Claims all and answers `a` with these, the rest with `ok`; what was held.
+fn answer_a<S: Store>(w: &World<S>, reason: Reason) -> bool {
+    let calls = w.claim(64);
+    let call = calls.iter().find(|call| call.partition["site"] == "a").unwrap();
+    let held = w.say(call, said(reason)).hold.is_some();
+    let rest: Vec<_> = calls.iter().filter(|other| other.id != call.id).cloned().collect();
+    w.release(&rest, paceline::store::ReleaseWhy::Drained);
+    held
+}
+
+pub fn a_person_holds_a_partition_and_lets_it_go<S: Store>(make: Make<'_, S>) {
+    let w = world(make);
+    let calls = w.claim(2);
+    let seen = w.store.block_seq().unwrap();
+    assert_eq!(w.hold(&[("site", "a")]), 1);
+    w.pass(millis(10));
+    assert!(w.store.block_seq().unwrap() > seen);
+    let of = |site: &str| calls.iter().find(|call| call.partition["site"] == site).unwrap();
+    assert!(w.is_blocked(of("a")) && !w.is_blocked(of("b")));
+    w.release(&[of("a").clone()], paceline::store::ReleaseWhy::Blocked);
+    assert_eq!(w.claim(64).len(), 3);
+    let remaining = w.wait(w.store.remaining("up".to_owned())).unwrap();
+    assert_eq!((remaining.waiting, remaining.held), (0, 4));
+    w.add(1, &[("site", "a")]);
+    assert_eq!(w.nothing(), None);
+    assert_eq!(w.resume(&[("site", "a")]), 1);
+    assert_eq!(w.resume(&[("site", "a")]), 0);
+    let probe = w.claim(64);
+    assert_eq!(probe.len(), 1, "one probe before the rest");
+    w.ok(&probe[0]);
+    assert_eq!(w.claim(64).len(), 4);
+}
+
+pub fn a_person_holds_an_upstream_and_lets_it_go<S: Store>(make: Make<'_, S>) {
+    let w = world(make);
+    let call = w.one();
+    assert_eq!(w.hold(&[]), 2);
+    assert!(w.is_blocked(&call));
+    assert_eq!(w.nothing(), None);
+    assert!(w.look().held.is_some());
+    w.add(1, &[("site", "new")]);
+    assert_eq!(w.nothing(), None);
+    assert_eq!(w.resume(&[]), 1);
+    assert_eq!(w.claim(64).len(), 8);
+}
+
+pub fn a_resume_is_news<S: Store>(make: Make<'_, S>) {
+    let w = world(make);
+    w.hold(&[]);
+    let claimed = w.claimed(1);
+    w.resume(&[]);
+    w.wait(w.store.changed(claimed.news));
+}
+
+pub fn the_first_block_holds_the_partition<S: Store>(make: Make<'_, S>) {
+    let w = world(make);
+    assert!(answer_a(&w, Reason::Blocked));
+    assert!(w.claim(64).iter().all(|call| call.partition["site"] == "b"));
+    assert_eq!(w.count(JobState::Failed), 0);
+    let view = w.look();
+    assert_eq!(view.partitions.len(), 1);
+    assert_eq!(view.partitions[0].wait.reason, "blocked");
+}
+
+pub fn the_second_misconfigured_in_a_row_holds<S: Store>(make: Make<'_, S>) {
+    for reason in [Reason::Misconfigured, Reason::Forbidden, Reason::AuthExpired] {
+        let w = world(make);
+        assert!(!answer_a(&w, reason), "one is not enough");
+        assert!(answer_a(&w, reason));
+        assert!(w.claim(64).iter().all(|call| call.partition["site"] == "b"));
+        assert_eq!(w.count(JobState::Failed), 0, "no job is lost by it");
+    }
+}
+
+pub fn an_answer_between_two_refusals_counts_anew<S: Store>(make: Make<'_, S>) {
+    let w = world(make);
+    assert!(!answer_a(&w, Reason::Misconfigured));
+    assert!(!answer_a(&w, Reason::Ok));
+    assert!(!answer_a(&w, Reason::Misconfigured));
+}
+
+pub fn a_poison_job_fails_alone<S: Store>(make: Make<'_, S>) {
+    let w = World::new(make, &by_site());
+    let jobs = w.add(20, &[("site", "a")]);
+    let mut held = false;
+    for _ in 0..200 {
+        let claimed = w.claimed(1);
+        match claimed.calls.first() {
+            Some(call) if call.job.id == jobs[0] => {
+                held |= w.say(call, said(Reason::Forbidden)).hold.is_some();
+            }
+            Some(call) => assert_eq!(w.ok(call), SettleEnd::Ended(JobState::Done)),
+            None => match claimed.next_at {
+                Some(next) => w.pass_to(next),
+                None => break,
+            },
+        }
+        w.pass(millis(100));
+    }
+    assert!(!held);
+    assert_eq!((w.count(JobState::Failed), w.count(JobState::Done)), (1, 19));
+    assert_eq!(w.state(jobs[0]), JobState::Failed);
+}
+
+pub fn many_under_way_hold_once<S: Store>(make: Make<'_, S>) {
+    let w = World::new(make, &by_site());
+    w.add(10, &[("site", "a")]);
+    let calls = w.claim(10);
+    let held = calls.iter().filter(|call| w.say(call, said(Reason::Forbidden)).hold.is_some());
+    assert_eq!(held.count(), 1);
+    assert_eq!(w.count(JobState::Queued), 10);
+    w.resume(&[("site", "a")]);
+    let probe = w.claim(64);
+    assert_eq!(probe.len(), 1);
+    assert!(w.say(&probe[0], said(Reason::Forbidden)).hold.is_some(), "at once, the second time");
+}
+
+pub fn a_key_that_stays_pending_is_misconfigured<S: Store>(make: Make<'_, S>) {
+    let w = World::new(make, &by_site());
+    w.add(3, &[("site", "a")]);
+    let pending = || Reading {
+        wait: Some(secs(60)),
+        becomes: Some((secs(900), Reason::Misconfigured)),
+        ..said(Reason::KeyPending)
+    };
+    let begin = w.now();
+    let mut calls = 0;
+    let held = loop {
+        let claimed = w.claimed(1);
+        let Some(call) = claimed.calls.first() else {
+            w.pass_to(claimed.next_at.unwrap());
+            continue;
+        };
+        calls += 1;
+        if let Some(held) = w.say(call, pending()).hold {
+            break held;
+        }
+    };
+    let stood = w.now().since(begin);
+    assert!(stood >= secs(900) && stood < secs(1000), "{stood:?} and {calls} calls");
+    assert_eq!(held.reason, "misconfigured");
+    assert_eq!(w.count(JobState::Queued), 3);
+}
+
+pub fn what_is_held_delays_no_other<S: Store>(make: Make<'_, S>) {
+    let w = world(make);
+    w.hold(&[("site", "a")]);
+    let sent = w.run(w.now() + Duration::from_secs(5));
+    assert_eq!(sent.len(), 4);
+    assert_eq!(w.count(JobState::Queued), 4);
+}
