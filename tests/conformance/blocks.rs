@@ -146,7 +146,7 @@ pub fn a_block_on_a_limit_without_a_key_closes_the_upstream<S: Store>(make: Make
     let probe = w.claim(64);
     assert_eq!(probe.len(), 1);
     w.ok(&probe[0]);
-    assert_eq!(w.claim(64).len(), 9);
+    assert_eq!(w.claim(64).len(), 10);
 }
 
 pub fn a_thousand_who_wait_send_one_probe_and_then_go<S: Store>(make: Make<'_, S>) {

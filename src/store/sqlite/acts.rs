@@ -3,12 +3,14 @@
 use rusqlite::types::Value;
 use rusqlite::{Connection, named_params, params_from_iter};
 
-use super::instances::{Instances, entries, save_usage, stored, to_json, windows_since};
+use super::instances::{Instances, to_json};
+use super::usage::stored;
 use super::writer::Txn;
 use super::{places, queries};
 use crate::clock::Timestamp;
 use crate::job::{Columns, JobState};
 use crate::quota::decide::Usage;
+use crate::quota::rolling::Entries;
 use crate::quota::{LimitRule, Upstream};
 use crate::store::{Act, Filter, Hold, Resolution, StoreError};
 
@@ -185,38 +187,35 @@ pub(super) fn spend(
     let upstream_id = places::upstream_id(txn.conn, &upstream.name)?;
     let mut instances = Instances::new(txn.conn, txn.now, upstream_id, upstream);
     let index = instances.of_limit(position, key)?;
-    let id = instances.row(index)?;
+    instances.row(index)?;
     let more = u64::try_from(units).unwrap_or(0);
     let fewer = units.unsigned_abs() - more;
     let rule = upstream.limits.get(position).map(|declared| declared.rule_for(key));
-    match rule {
-        Some(LimitRule::Budget(budget)) => {
-            let starts = budget.windows_at(txn.now, txn.now.store);
-            let from = starts.iter().copied().min().unwrap_or(Timestamp::EPOCH);
-            let before = windows_since(txn.conn, id, from)?;
-            let mut after = before.clone();
-            for start in starts {
-                let window = after.0.entry(start).or_default();
+    match (rule, instances.usage_mut(index)) {
+        (Some(LimitRule::Budget(budget)), Some(Usage::Budget(windows))) => {
+            for start in budget.windows_at(txn.now, txn.now.store) {
+                let window = windows.0.entry(start).or_default();
                 window.spent = window.spent.saturating_add(more).saturating_sub(fewer);
             }
-            save_usage(txn.conn, id, Some(&Usage::Budget(before)), &Usage::Budget(after))?;
         }
-        Some(LimitRule::Rolling(rolling)) => {
-            let before = entries(txn.conn, id)?;
-            let mut after = before.clone();
-            let mut left = fewer;
-            for (_, taken) in after.0.iter_mut().rev() {
-                let back = left.min(*taken);
-                *taken -= back;
-                left -= back;
-            }
-            // A first entry of no units is a mark: what came before it has expired.
-            let mut is_first = true;
-            after.0.retain(|(_, taken)| std::mem::take(&mut is_first) || *taken > 0);
-            rolling.charge(&mut after, txn.now.store, txn.now.store, more);
-            save_usage(txn.conn, id, Some(&Usage::Rolling(before)), &Usage::Rolling(after))?;
+        (Some(LimitRule::Rolling(rolling)), Some(Usage::Rolling(entries))) => {
+            take_back(entries, fewer);
+            rolling.charge(entries, txn.now.store, txn.now.store, more);
         }
         _ => {}
     }
+    instances.save()?;
     places::reconsider(txn, upstream_id)
+}
+
+/// Takes units out again, the latest first.
+fn take_back(entries: &mut Entries, mut fewer: u64) {
+    for (_, taken) in entries.0.iter_mut().rev() {
+        let back = fewer.min(*taken);
+        *taken -= back;
+        fewer -= back;
+    }
+    // A first entry of no units is a mark: what came before it has expired.
+    let mut is_first = true;
+    entries.0.retain(|(_, taken)| std::mem::take(&mut is_first) || *taken > 0);
 }

@@ -446,7 +446,7 @@ pub(super) fn jobs(
     declared: &Declared,
 ) -> rusqlite::Result<Vec<JobView>> {
     let (condition, mut values) = queries::job_filter(&stored_states(filter));
-    let most = filter.limit.map_or(-1, super::instances::stored);
+    let most = filter.limit.map_or(-1, super::usage::stored);
     values.push(most.into());
     let mut query = conn.prepare(&queries::jobs_where(&condition))?;
     let rows = query.query_map(params_from_iter(values), |row| job_row(row, now))?;
@@ -545,7 +545,7 @@ pub(super) fn attempts(
     filter: &AttemptFilter,
 ) -> rusqlite::Result<Vec<AttemptView>> {
     let (condition, mut values) = queries::attempt_filter(filter, now);
-    values.push(filter.limit.map_or(-1, super::instances::stored).into());
+    values.push(filter.limit.map_or(-1, super::usage::stored).into());
     let mut query = conn.prepare(&queries::attempts_where(&condition))?;
     let rows = query.query_map(params_from_iter(values), |row| attempt_row(row, now))?;
     let mut found: Vec<AttemptView> = rows.collect::<rusqlite::Result<_>>()?;

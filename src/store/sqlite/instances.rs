@@ -5,12 +5,10 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, named_params};
 
-use super::queries;
+use super::{queries, usage};
 use crate::clock::{Now, Timestamp};
 use crate::job::{CallId, Columns};
-use crate::quota::budget::{Window, Windows};
-use crate::quota::decide::{Ask, Gate, HORIZON, NEAR, Taken, Usage, charge, give_back};
-use crate::quota::rolling::Entries;
+use crate::quota::decide::{Ask, Gate, HORIZON, NEAR, Taken, Usage, charge};
 use crate::quota::{Limit, LimitRule, Upstream};
 
 /// The name under which a partition's own gate is kept.
@@ -25,6 +23,7 @@ pub(super) struct Instance {
     pub key: String,
     pub block: Block,
     usage: Option<Usage>,
+    /// As it is stored.
     before: Option<Usage>,
 }
 
@@ -106,8 +105,8 @@ impl<'t> Instances<'t> {
             return Ok(*index);
         }
         let mut instance = self.load(&declared.name, &key)?;
-        let usage = self.usage(&instance, declared.rule_for(columns))?;
-        instance.before = Some(usage.clone());
+        let (before, usage) = self.usage(&instance, declared.rule_for(columns))?;
+        instance.before = Some(before);
         instance.usage = Some(usage);
         Ok(self.enter(limit, key, instance))
     }
@@ -163,21 +162,11 @@ impl<'t> Instances<'t> {
         Ok(Instance { id, limit, key, block, usage, before: None })
     }
 
-    fn usage(&self, instance: &Instance, rule: &LimitRule) -> rusqlite::Result<Usage> {
-        let Some(id) = instance.id else { return Ok(Usage::none(rule)) };
-        match rule {
-            LimitRule::Rate(_) => Ok(instance.usage.clone().unwrap_or(Usage::Rate(None))),
-            LimitRule::Budget(budget) => {
-                let windows = budget.windows_at(self.now, self.now.store);
-                let from = windows.into_iter().min().unwrap_or(Timestamp::EPOCH);
-                windows_since(self.conn, id, from).map(Usage::Budget)
-            }
-            LimitRule::Rolling(_) => entries(self.conn, id).map(Usage::Rolling),
-            LimitRule::Concurrency(_) => {
-                let mut count = self.conn.prepare_cached(queries::IN_FLIGHT_COUNT)?;
-                let in_flight: i64 = count.query_row([id], |row| row.get(0))?;
-                Ok(Usage::Concurrency(u64::try_from(in_flight).unwrap_or(0)))
-            }
+    fn usage(&self, instance: &Instance, rule: &LimitRule) -> rusqlite::Result<(Usage, Usage)> {
+        match (instance.id, rule, &instance.usage) {
+            (None, ..) => Ok((Usage::none(rule), Usage::none(rule))),
+            (_, LimitRule::Rate(_), Some(tat)) => Ok((tat.clone(), tat.clone())),
+            (Some(id), ..) => usage::load(self.conn, id, rule, self.now),
         }
     }
 
@@ -225,6 +214,11 @@ impl<'t> Instances<'t> {
         Ok(Some(TakenFrom { instance: id, what }))
     }
 
+    /// What is stored of a limit's instance, to be changed by hand.
+    pub fn usage_mut(&mut self, index: Index) -> Option<&mut Usage> {
+        self.list.get_mut(index)?.usage.as_mut()
+    }
+
     /// Makes `call` the probe of an instance that a block has just left half open.
     pub fn take_probe(&mut self, index: Index, call: CallId) -> rusqlite::Result<()> {
         let Some(instance) = self.list.get_mut(index) else { return Ok(()) };
@@ -258,7 +252,7 @@ impl<'t> Instances<'t> {
     pub fn save(&self) -> rusqlite::Result<()> {
         for instance in &self.list {
             if let (Some(id), Some(after)) = (instance.id, &instance.usage) {
-                save_usage(self.conn, id, instance.before.as_ref(), after)?;
+                usage::save(self.conn, id, instance.before.as_ref(), after)?;
             }
         }
         Ok(())
@@ -275,109 +269,4 @@ pub(super) fn lookahead(upstream: &Upstream, limit: &Limit) -> std::time::Durati
     };
     let counted = |other: &Limit| matches!(other.rule, LimitRule::Concurrency(_));
     if upstream.limits.iter().any(|other| wider(other) || counted(other)) { NEAR } else { HORIZON }
-}
-
-pub(super) fn windows_since(
-    conn: &Connection,
-    id: i64,
-    from: Timestamp,
-) -> rusqlite::Result<Windows> {
-    let mut query = conn.prepare_cached(queries::BUDGET_WINDOWS)?;
-    let rows = query.query_map(named_params! { ":id": id, ":from": from.as_nanos() }, |row| {
-        let window = Window {
-            spent: units(row.get("spent")?),
-            last_at: row.get::<_, Option<i64>>("last_at")?.map(Timestamp::from_nanos),
-            remaining: row.get::<_, Option<i64>>("remaining")?.map(units),
-        };
-        Ok((Timestamp::from_nanos(row.get("window_start")?), window))
-    })?;
-    rows.collect::<rusqlite::Result<_>>().map(Windows)
-}
-
-pub(super) fn entries(conn: &Connection, id: i64) -> rusqlite::Result<Entries> {
-    let mut query = conn.prepare_cached(queries::ROLLING_ENTRIES)?;
-    let rows = query
-        .query_map([id], |row| Ok((Timestamp::from_nanos(row.get(0)?), units(row.get(1)?))))?;
-    rows.collect::<rusqlite::Result<_>>().map(Entries)
-}
-
-/// Units as SQLite keeps them: a figure beyond its integers is as good as endless.
-pub(super) fn stored(units: u64) -> i64 {
-    i64::try_from(units).unwrap_or(i64::MAX)
-}
-
-fn units(stored: i64) -> u64 {
-    u64::try_from(stored).unwrap_or(0)
-}
-
-pub(super) fn save_usage(
-    conn: &Connection,
-    id: i64,
-    before: Option<&Usage>,
-    after: &Usage,
-) -> rusqlite::Result<()> {
-    if before == Some(after) {
-        return Ok(());
-    }
-    match (before, after) {
-        (_, Usage::Rate(tat)) => {
-            let mut update = conn.prepare_cached(queries::INSTANCE_TAT)?;
-            let tat = tat.map(Timestamp::as_nanos);
-            update.execute(named_params! { ":id": id, ":tat": tat })?;
-        }
-        (before, Usage::Budget(after)) => {
-            let empty = Windows::default();
-            let before = if let Some(Usage::Budget(before)) = before { before } else { &empty };
-            let mut upsert = conn.prepare_cached(queries::BUDGET_SET)?;
-            for (start, window) in
-                after.0.iter().filter(|(start, w)| before.0.get(start) != Some(w))
-            {
-                upsert.execute(named_params! {
-                    ":id": id, ":start": start.as_nanos(), ":spent": stored(window.spent),
-                    ":last": window.last_at.map(Timestamp::as_nanos),
-                    ":remaining": window.remaining.map(stored),
-                })?;
-            }
-        }
-        (before, Usage::Rolling(after)) => {
-            let empty = Entries::default();
-            let before = if let Some(Usage::Rolling(before)) = before { before } else { &empty };
-            let mut delete = conn.prepare_cached(queries::ROLLING_REMOVE)?;
-            for (at, _) in before.0.iter().filter(|entry| !after.0.contains(entry)) {
-                delete.execute(named_params! { ":id": id, ":at": at.as_nanos() })?;
-            }
-            let mut insert = conn.prepare_cached(queries::ROLLING_ADD)?;
-            for (at, taken) in after.0.iter().filter(|entry| !before.0.contains(entry)) {
-                let (at, taken) = (at.as_nanos(), stored(*taken));
-                insert.execute(named_params! { ":id": id, ":at": at, ":units": taken })?;
-            }
-        }
-        // Places in flight are rows of their own, beside their call.
-        (_, Usage::Concurrency(_)) => {}
-    }
-    Ok(())
-}
-
-/// Gives back what a call took, newest first, so that slots taken one after another unwind.
-pub(super) fn give_back_all(conn: &Connection, taken: &[TakenFrom]) -> rusqlite::Result<()> {
-    for TakenFrom { instance, what } in taken.iter().rev() {
-        let before = match what {
-            Taken::Rate { .. } => {
-                let mut query = conn.prepare_cached(queries::INSTANCE_TAT_GET)?;
-                let tat: Option<Option<i64>> =
-                    query.query_row([instance], |row| row.get(0)).optional()?;
-                Usage::Rate(tat.flatten().map(Timestamp::from_nanos))
-            }
-            Taken::Budget { windows, .. } => {
-                let from = windows.iter().copied().min().unwrap_or(0);
-                Usage::Budget(windows_since(conn, *instance, Timestamp::from_nanos(from))?)
-            }
-            Taken::Rolling { .. } => Usage::Rolling(entries(conn, *instance)?),
-            Taken::Concurrency => continue,
-        };
-        let mut after = before.clone();
-        give_back(&mut after, what);
-        save_usage(conn, *instance, Some(&before), &after)?;
-    }
-    Ok(())
 }

@@ -6,7 +6,7 @@
 //! | `writer` | the one thread that writes, in groups |
 //! | `queries` | every statement |
 //! | `add`, `claim`, `release`, `settle`, `sweep`, `acts`, `runners` | the transitions |
-//! | `instances` | limit instances within one transaction |
+//! | `instances`, `usage` | limit instances within one transaction, and what is used of them |
 //! | `places` | where a partition waits |
 //! | `inspect` | consistent reads for people |
 
@@ -22,6 +22,7 @@ mod runners;
 mod schema;
 mod settle;
 mod sweep;
+mod usage;
 mod writer;
 
 use std::collections::BTreeMap;

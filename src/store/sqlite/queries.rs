@@ -185,6 +185,8 @@ pub(super) const BUDGET_SET: &str = "INSERT INTO budget_window
     VALUES (:id, :start, :spent, :last, :remaining)
     ON CONFLICT DO UPDATE SET spent = excluded.spent, last_at = excluded.last_at,
         remaining = excluded.remaining";
+pub(super) const BUDGET_REMOVE: &str =
+    "DELETE FROM budget_window WHERE instance_id = :id AND window_start = :start";
 pub(super) const ROLLING_ENTRIES: &str =
     "SELECT at, units FROM rolling_entry WHERE instance_id = ?1 ORDER BY at";
 pub(super) const ROLLING_ADD: &str = "INSERT INTO rolling_entry (instance_id, at, units)

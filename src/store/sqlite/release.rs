@@ -2,7 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension, named_params};
 
-use super::instances::{TakenFrom, give_back_all};
+use super::instances::TakenFrom;
+use super::usage::give_back_all;
 use super::writer::Txn;
 use super::{places, queries, settle};
 use crate::clock::Now;

@@ -10,7 +10,8 @@ mod verdict;
 
 use rusqlite::named_params;
 
-use super::instances::{Block, Index, Instances, TakenFrom, from_json, give_back_all};
+use super::instances::{Block, Index, Instances, TakenFrom, from_json};
+use super::usage::give_back_all;
 use super::writer::Txn;
 use super::{places, queries};
 use crate::clock::Timestamp;

@@ -7,9 +7,10 @@ use rusqlite::named_params;
 use super::Round;
 use crate::clock::Timestamp;
 use crate::job::{CallId, Columns, JobId, Request};
-use crate::store::sqlite::instances::{Index, from_json, stored};
+use crate::store::sqlite::instances::{Index, from_json};
 use crate::store::sqlite::places::{self, Head};
 use crate::store::sqlite::queries;
+use crate::store::sqlite::usage::stored;
 
 /// A partition at its turn, with the jobs that may be taken of it.
 pub(super) struct Turn {
