@@ -3,11 +3,14 @@
 pub mod address;
 pub mod clock;
 pub mod dispatch;
+pub mod input;
 pub mod job;
 pub mod next;
+pub mod output;
 pub mod plan;
 pub mod quota;
 pub mod reading;
+pub mod report;
 pub mod retry;
 pub mod secrets;
 pub mod store;

@@ -43,6 +43,46 @@ pub struct AttemptFilter {
     pub since: Option<Timestamp>,
     /// With their bodies.
     pub bodies: bool,
-    /// At most this many, the latest.
+    /// After the attempt of this number ([`crate::store::views::AttemptView::id`]): for pages.
+    pub after: Option<i64>,
+    /// At most this many: the latest, or with `after` the first.
     pub limit: Option<u64>,
 }
+
+/// A place in the order in which jobs ended: what comes after it is new.
+///
+/// ```
+/// use paceline::store::Cursor;
+/// let cursor: Cursor = "1796100482000000000-7".parse()?;
+/// assert_eq!(cursor.to_string(), "1796100482000000000-7");
+/// # Ok::<(), paceline::store::NoCursor>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cursor {
+    /// When the job ended (store time).
+    pub ended_at: Timestamp,
+    /// The job.
+    pub job: JobId,
+}
+
+impl std::fmt::Display for Cursor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}-{}", self.ended_at.as_nanos(), self.job)
+    }
+}
+
+impl std::str::FromStr for Cursor {
+    type Err = NoCursor;
+
+    fn from_str(text: &str) -> Result<Cursor, NoCursor> {
+        let parts = text.trim().split_once('-').ok_or(NoCursor)?;
+        let ended_at = parts.0.parse().map(Timestamp::from_nanos).map_err(|_| NoCursor)?;
+        let job = parts.1.parse().map(JobId).map_err(|_| NoCursor)?;
+        Ok(Cursor { ended_at, job })
+    }
+}
+
+/// A text that is no cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("that is no cursor; give one that `results` told")]
+pub struct NoCursor;

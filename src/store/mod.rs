@@ -20,8 +20,8 @@ use crate::job::{CallId, Columns, JobId, JobState, NewJob, Request};
 use crate::quota::Upstream;
 use crate::reading::{Reading, Reason};
 pub use error::StoreError;
-pub use filter::{AttemptFilter, Filter};
-use views::{AttemptView, JobView, LoadView, RunnerView, Tally, UpstreamView};
+pub use filter::{AttemptFilter, Cursor, Filter, NoCursor};
+use views::{AttemptView, JobView, LoadView, ResultNames, RunnerView, Tally, Tidied, UpstreamView};
 
 /// A process that sends, as the store knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -356,6 +356,13 @@ pub trait Store: Clone + Send + Sync + 'static {
         act: Act,
     ) -> impl Future<Output = Result<u64, StoreError>> + Send;
 
+    /// How many jobs that fit the filter are running now, so that no act can change them.
+    fn running(&self, filter: Filter) -> impl Future<Output = Result<u64, StoreError>> + Send;
+
+    /// Removes what nobody needs any more: marks of days that are over, bodies without an attempt,
+    /// limit instances that count nothing.
+    fn tidy(&self) -> impl Future<Output = Result<Tidied, StoreError>> + Send;
+
     /// Records units spent elsewhere on a budget or rolling limit, or (`units` negative) fewer.
     fn spend(
         &self,
@@ -411,6 +418,21 @@ pub trait Store: Clone + Send + Sync + 'static {
         &self,
         filter: AttemptFilter,
     ) -> impl Future<Output = Result<Vec<AttemptView>, StoreError>> + Send;
+
+    /// Ended jobs that fit the filter, in the order in which they ended; with `latest_by` of those
+    /// with the same value in that column only the last.
+    fn ended(
+        &self,
+        filter: Filter,
+        after: Option<Cursor>,
+        latest_by: Option<String>,
+    ) -> impl Future<Output = Result<Vec<Cursor>, StoreError>> + Send;
+
+    /// The names that the results of ended jobs that fit the filter have.
+    fn result_names(
+        &self,
+        filter: Filter,
+    ) -> impl Future<Output = Result<ResultNames, StoreError>> + Send;
 
     /// The bodies that the last attempts of these jobs kept.
     fn last_bodies(

@@ -185,11 +185,13 @@ pub struct JobView {
 /// An attempt that ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptView {
+    /// Its own number, rising in the order in which attempts ended.
+    pub id: i64,
     /// The job.
     pub job: JobId,
     /// Its upstream.
     pub upstream: String,
-    /// The address.
+    /// The job's column `url`, or where it has none the address.
     pub url: String,
     /// Its number, from 1.
     pub n: u32,
@@ -213,6 +215,26 @@ pub struct AttemptView {
     pub detail: Option<String>,
     /// The body that was kept.
     pub body: Option<KeptBody>,
+}
+
+/// The names that results have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResultNames {
+    /// Fields taken from answers.
+    pub fields: Vec<String>,
+    /// Columns of jobs.
+    pub columns: Vec<String>,
+}
+
+/// What tidying removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tidied {
+    /// Marks of `--dedupe day` whose day is over.
+    pub marks: u64,
+    /// Bodies whose attempts are gone.
+    pub bodies: u64,
+    /// Limit instances that nobody waits for and that count nothing.
+    pub instances: u64,
 }
 
 /// A runner at work.

@@ -1,1 +1,34 @@
-fn main() {}
+//! The command line.
+
+mod args;
+mod commands;
+mod context;
+mod exit;
+mod render;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use args::Cli;
+use context::Context;
+use exit::Exit;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(told) => return exit::usage(&told),
+    };
+    let context = Context::new(cli.global);
+    match work(cli.command, &context) {
+        Ok(exit) => exit.into(),
+        Err(error) => exit::fail(&error, &context),
+    }
+}
+
+fn work(command: args::Command, context: &Context) -> anyhow::Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let exit = runtime.block_on(commands::run(command, context))?;
+    context.out.flush()?;
+    Ok(exit)
+}

@@ -56,7 +56,7 @@ use report::Report;
 pub(crate) use check::{is_method, is_token};
 pub use lines::{Line, lines};
 pub use report::{DeclareError, Problem, Source};
-pub(crate) use suggest::nearest;
+pub use suggest::nearest;
 
 /// The version of the format that this program reads.
 pub const SCHEMA: u64 = 1;
@@ -72,6 +72,30 @@ pub struct Declared {
     pub upstream: Upstream,
     /// The files.
     pub sources: Vec<Source>,
+}
+
+/// A duration as quota files write it: `30s`, `1h30m`, `250us`.
+///
+/// ```
+/// use std::time::Duration;
+/// assert_eq!(paceline::quota::declare::duration("1h30m"), Ok(Duration::from_secs(5_400)));
+/// ```
+///
+/// # Errors
+///
+/// What is wrong with it, and what to write instead.
+pub fn duration(text: &str) -> Result<std::time::Duration, DurationError> {
+    units::duration(text).map_err(|wrong| DurationError { message: wrong.message, fix: wrong.fix })
+}
+
+/// Why a text is no duration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}; {fix}")]
+pub struct DurationError {
+    /// What is wrong.
+    pub message: String,
+    /// What to write instead.
+    pub fix: String,
 }
 
 /// Reads a quota file that extends nothing. `stem` is its name without `.toml`, `file` what it is

@@ -1,10 +1,7 @@
 //! What a mistyped name was meant to be.
 
 /// The name nearest to `typed`, where one is near enough to be what was meant.
-pub(crate) fn nearest<'a>(
-    typed: &str,
-    names: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typed_low = typed.to_lowercase();
     let most = typed.chars().count().div_ceil(3).max(1);
     let ranked = names.into_iter().map(|name| (distance(&typed_low, &name.to_lowercase()), name));

@@ -546,10 +546,12 @@ pub(super) fn attempts(
 ) -> rusqlite::Result<Vec<AttemptView>> {
     let (condition, mut values) = queries::attempt_filter(filter, now);
     values.push(filter.limit.map_or(-1, super::usage::stored).into());
-    let mut query = conn.prepare(&queries::attempts_where(&condition))?;
+    let mut query = conn.prepare(&queries::attempts_where(&condition, filter.after.is_some()))?;
     let rows = query.query_map(params_from_iter(values), |row| attempt_row(row, now))?;
     let mut found: Vec<AttemptView> = rows.collect::<rusqlite::Result<_>>()?;
-    found.reverse();
+    if filter.after.is_none() {
+        found.reverse();
+    }
     if filter.bodies {
         let mut query = conn.prepare_cached(queries::BODY)?;
         for attempt in &mut found {
@@ -567,6 +569,7 @@ fn attempt_row(row: &Row<'_>, now: Now) -> rusqlite::Result<AttemptView> {
     let wall = |nanos: i64| now.to_wall(Timestamp::from_nanos(nanos));
     let at = |nanos: Option<i64>| nanos.map(wall);
     Ok(AttemptView {
+        id: row.get("id")?,
         job: JobId(row.get("job_id")?),
         upstream: row.get("upstream")?,
         url: row.get("url")?,

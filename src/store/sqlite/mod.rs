@@ -8,7 +8,8 @@
 //! | `add`, `claim`, `release`, `settle`, `sweep`, `acts`, `runners` | the transitions |
 //! | `instances`, `usage` | limit instances within one transaction, and what is used of them |
 //! | `places` | where a partition waits |
-//! | `inspect` | consistent reads for people |
+//! | `inspect`, `results` | consistent reads for people |
+//! | `tidy` | what nobody needs any more |
 
 mod acts;
 mod add;
@@ -18,10 +19,12 @@ mod instances;
 mod places;
 mod queries;
 mod release;
+mod results;
 mod runners;
 mod schema;
 mod settle;
 mod sweep;
+mod tidy;
 mod usage;
 mod writer;
 
@@ -32,9 +35,11 @@ use std::time::Duration;
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::views::{AttemptView, JobView, LoadView, RunnerView, Tally, UpstreamView};
+use super::views::{
+    AttemptView, JobView, LoadView, ResultNames, RunnerView, Tally, Tidied, UpstreamView,
+};
 use super::{
-    Act, Added, AttemptFilter, Claim, Claimed, Filter, Hold, KeptBody, Release, Remaining,
+    Act, Added, AttemptFilter, Claim, Claimed, Cursor, Filter, Hold, KeptBody, Release, Remaining,
     RunnerId, Settled, Settlement, Store, StoreError, Swept,
 };
 use crate::clock::{Anchor, Clock, Now, Timeline, Timestamp};
@@ -277,6 +282,14 @@ impl Store for SqliteStore {
         self.read(|conn, _| acts::count(conn, &filter, &act))
     }
 
+    async fn running(&self, filter: Filter) -> Result<u64, StoreError> {
+        self.read(|conn, _| results::running(conn, &filter))
+    }
+
+    async fn tidy(&self) -> Result<Tidied, StoreError> {
+        self.inner.writer.write(Durability::Normal, tidy::tidy).await
+    }
+
     async fn spend(
         &self,
         upstream: Arc<Upstream>,
@@ -336,6 +349,19 @@ impl Store for SqliteStore {
 
     async fn attempts(&self, filter: AttemptFilter) -> Result<Vec<AttemptView>, StoreError> {
         self.read(|conn, now| inspect::attempts(conn, now, &filter))
+    }
+
+    async fn ended(
+        &self,
+        filter: Filter,
+        after: Option<Cursor>,
+        latest_by: Option<String>,
+    ) -> Result<Vec<Cursor>, StoreError> {
+        self.read(|conn, _| results::ended(conn, &filter, after, latest_by.as_deref()))
+    }
+
+    async fn result_names(&self, filter: Filter) -> Result<ResultNames, StoreError> {
+        self.read(|conn, _| results::names(conn, &filter))
     }
 
     async fn last_bodies(&self, jobs: Vec<JobId>) -> Result<BTreeMap<JobId, KeptBody>, StoreError> {

@@ -326,7 +326,7 @@ pub(super) fn job_filter(filter: &Filter) -> (String, Vec<Value>) {
     }
     for (name, value) in &filter.columns {
         parts.push("job.columns ->> ? = ?".to_owned());
-        values.push(Value::from(format!("$.\"{}\"", name.replace('"', "\\\""))));
+        values.push(Value::from(column_path(name)));
         values.push(text(value));
     }
     if let Some(since) = filter.since {
@@ -464,14 +464,71 @@ pub(super) fn attempt_filter(filter: &AttemptFilter, now: Now) -> (String, Vec<V
         parts.push("attempt.sent_at >= ?".to_owned());
         values.push(Value::from(now.to_store(since).as_nanos()));
     }
+    if let Some(after) = filter.after {
+        parts.push("attempt.id > ?".to_owned());
+        values.push(Value::from(after));
+    }
     (parts.join(" AND "), values)
 }
 
-/// The latest attempts first.
-pub(super) fn attempts_where(condition: &str) -> String {
+/// The latest attempts first, or the first.
+pub(super) fn attempts_where(condition: &str, first: bool) -> String {
+    let order = if first { "ASC" } else { "DESC" };
     format!(
-        "SELECT attempt.*, job.url, upstream.name AS upstream FROM attempt \
+        "SELECT attempt.*, coalesce(nullif(job.columns ->> '$.url', ''), job.url) AS url, \
+         upstream.name AS upstream FROM attempt \
          JOIN job ON job.id = attempt.job_id JOIN upstream ON upstream.id = job.upstream_id \
-         WHERE {condition} ORDER BY attempt.id DESC LIMIT ?"
+         WHERE {condition} ORDER BY attempt.id {order} LIMIT ?"
     )
 }
+
+pub(super) fn running_where(condition: &str) -> String {
+    format!("SELECT count(*) FROM running JOIN job ON job.id = running.job_id WHERE {condition}")
+}
+
+/// After the condition's values: the cursor's two, and the number.
+pub(super) fn ended_where(condition: &str) -> String {
+    format!(
+        "SELECT job.id, job.ended_at FROM job \
+         WHERE {condition} AND job.ended_at IS NOT NULL AND (job.ended_at, job.id) > (?, ?) \
+         ORDER BY job.ended_at, job.id LIMIT ?"
+    )
+}
+
+/// Before the condition's values: the column's path. A job without that column stands for itself.
+pub(super) fn ended_latest_where(condition: &str) -> String {
+    format!(
+        "SELECT id, ended_at FROM (SELECT job.id, job.ended_at, row_number() OVER \
+         (PARTITION BY coalesce(job.columns ->> ?, job.id) ORDER BY job.ended_at DESC, job.id DESC) \
+         AS place FROM job WHERE {condition} AND job.ended_at IS NOT NULL) \
+         WHERE place = 1 AND (ended_at, id) > (?, ?) ORDER BY ended_at, id LIMIT ?"
+    )
+}
+
+/// The names in `object` (`columns` or `fields`) of ended jobs.
+pub(super) fn result_names_where(object: &str, condition: &str) -> String {
+    format!(
+        "SELECT DISTINCT names.key FROM job, json_each(job.{object}) AS names \
+         WHERE {condition} AND job.ended_at IS NOT NULL ORDER BY names.key"
+    )
+}
+
+/// A column's path in a row's JSON.
+pub(super) fn column_path(name: &str) -> String {
+    format!("$.\"{}\"", name.replace('"', "\\\""))
+}
+
+// ---- tidying
+
+pub(super) const BODIES_FORGET: &str =
+    "DELETE FROM body WHERE call_id NOT IN (SELECT call_id FROM attempt)";
+/// A window that is still open, and those just before it, keep their count.
+pub(super) const INSTANCES_FORGET: &str = "DELETE FROM limit_instance
+    WHERE probe_call IS NULL AND refusals = 0 AND (tat IS NULL OR tat < :idle)
+      AND (blocked_until IS NULL OR blocked_until < :idle)
+      AND NOT EXISTS (SELECT 1 FROM partition WHERE waits_on = limit_instance.id)
+      AND NOT EXISTS (SELECT 1 FROM partition WHERE gate_id = limit_instance.id)
+      AND NOT EXISTS (SELECT 1 FROM in_flight WHERE instance_id = limit_instance.id)
+      AND NOT EXISTS (SELECT 1 FROM rolling_entry WHERE instance_id = limit_instance.id)
+      AND NOT EXISTS (SELECT 1 FROM budget_window
+                      WHERE instance_id = limit_instance.id AND window_start >= :windows)";

@@ -1,0 +1,171 @@
+//! Commands that show.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::select::{Pair, Select};
+use crate::render::time::Moment;
+
+/// Shows how things stand.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  paceline status\n  paceline status distributor --json")]
+pub struct StatusArgs {
+    /// These upstreams only [default: all that have, or had, jobs]
+    #[arg(value_name = "UPSTREAM")]
+    pub upstreams: Vec<String>,
+}
+
+/// Tells what holds something back.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  paceline why 4711\n  paceline why google-indexing")]
+pub struct WhyArgs {
+    /// A job's number, its URL, or an upstream
+    #[arg(value_name = "JOB|UPSTREAM")]
+    pub what: String,
+}
+
+/// Lists jobs.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  paceline jobs --load autumn --state failed
+  paceline jobs --upstream distributor --where isbn=9780000000002 --json
+  paceline jobs --state queued --limit 20")]
+pub struct JobsArgs {
+    /// These jobs
+    #[arg(value_name = "JOB")]
+    pub jobs: Vec<i64>,
+    /// Of this URL
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// At most this many
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u64>,
+    /// Which jobs.
+    #[command(flatten)]
+    pub select: Select,
+}
+
+/// Shows one job.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  paceline show 4711\n  paceline show https://www.example.com/new-page --json"
+)]
+pub struct ShowArgs {
+    /// A job's number, or a URL (its latest job)
+    #[arg(value_name = "JOB|URL")]
+    pub what: String,
+}
+
+/// Lists loads.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  paceline loads\n  paceline cancel --load 2026-11-30-1")]
+pub struct LoadsArgs {}
+
+/// Lists attempts.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  paceline log distributor --since 1h
+  paceline log --url https://www.example.com/new-page
+  paceline log --since 2026-11-30 --csv > log.csv")]
+pub struct LogArgs {
+    /// Of this upstream
+    pub upstream: Option<String>,
+    /// Sent since then: a span such as 2h, an instant, or a local date and time
+    #[arg(long, value_name = "WHEN")]
+    pub since: Option<Moment>,
+    /// Of this URL
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// The latest so many
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u64>,
+    /// As CSV
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
+}
+
+/// Writes answers.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  paceline results --load autumn > autumn.csv
+  paceline results --upstream distributor --format jsonl --after \"$(cat cursor)\"
+  paceline results --upstream distributor --latest-by isbn --fields isbn,stock,finished_at
+
+Results come in the order in which their jobs ended. Each JSON line has a `cursor`, and the last one is
+also told on stderr: `--after CURSOR` goes on from there. Cancelled jobs have no result, unless --state
+asks for them. A column with the name of another field is `columns.NAME` in CSV, and in JSON found in
+`columns`.")]
+pub struct ResultsArgs {
+    /// How they are written [default: csv, with --json jsonl]
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+    /// Only these fields: a result's own, extracted ones, columns, `body`
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub fields: Option<Vec<String>>,
+    /// Of several jobs with the same value of this column only the one that ended last
+    #[arg(long, value_name = "COLUMN")]
+    pub latest_by: Option<String>,
+    /// Only what ended after this cursor
+    #[arg(long, value_name = "CURSOR")]
+    pub after: Option<paceline::store::Cursor>,
+    /// At most this many
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u64>,
+    /// To this file instead of stdout
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Which jobs.
+    #[command(flatten)]
+    pub select: Select,
+}
+
+/// How results are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A header and one row a result
+    Csv,
+    /// One JSON object a line
+    Jsonl,
+}
+
+/// Shows budgets, or records what was spent.
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+#[command(after_help = "Examples:
+  paceline budget
+  paceline budget google-indexing --json
+  paceline budget spend google-indexing 12 --key credential=main")]
+pub struct BudgetArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Option<BudgetCommand>,
+    /// These upstreams only [default: all that have, or had, jobs]
+    #[arg(value_name = "UPSTREAM")]
+    pub upstreams: Vec<String>,
+}
+
+/// What `budget` does.
+#[derive(Debug, Subcommand)]
+pub enum BudgetCommand {
+    /// Show what is spent and left, and the reset
+    Show {
+        /// These upstreams only
+        #[arg(value_name = "UPSTREAM")]
+        upstreams: Vec<String>,
+    },
+    /// Record units that were spent elsewhere; fewer with a negative number
+    Spend {
+        /// The upstream
+        upstream: String,
+        /// Units
+        #[arg(value_name = "N", allow_negative_numbers = true)]
+        units: i64,
+        /// The limit [default: the only budget or rolling limit]
+        #[arg(long, value_name = "NAME")]
+        limit: Option<String>,
+        /// A column of its key; as often as the key has columns
+        #[arg(long, value_name = "COLUMN=VALUE")]
+        key: Vec<Pair>,
+    },
+}

@@ -1,0 +1,118 @@
+//! What can be typed.
+//!
+//! | file | noun |
+//! | --- | --- |
+//! | `add`, `run` | the two great commands |
+//! | `look` | commands that show |
+//! | `act` | commands that change jobs and partitions |
+//! | `tools` | quota files, readings, calendars |
+//! | `select` | which jobs |
+
+pub mod act;
+pub mod add;
+pub mod look;
+pub mod run;
+pub mod select;
+pub mod tools;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Calls somebody else's API within its quota.
+///
+/// Jobs wait in a queue on disk. Each is sent when every limit of its upstream says yes; every refusal
+/// is read into a reason; and `why` says at any moment which limit holds a job back, and until when.
+#[derive(Debug, Parser)]
+#[command(name = "paceline", version, max_term_width = 100, after_help = EXAMPLES)]
+pub struct Cli {
+    /// Shared by all commands.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  paceline add indexnow https://www.example.com/new-page
+  paceline add distributor --csv catalogue.csv
+  paceline run
+  paceline status
+  paceline why distributor
+
+Exit codes of `run`: 0 all done, 1 a fault here, 2 usage or quota file, 3 some jobs failed, 4 held until
+a person acts, 75 work must wait, 130 interrupted.";
+
+/// The flags that all commands share.
+#[derive(Args, Debug)]
+pub struct Global {
+    /// The store: the file that holds queue and history [default: one file per user; `status` shows it]
+    #[arg(
+        long,
+        global = true,
+        env = "PACELINE_STORE",
+        hide_env_values = true,
+        value_name = "PATH"
+    )]
+    pub store: Option<OsString>,
+    /// A folder of quota files, looked into before ./quotas and the user's own
+    #[arg(long, global = true, env = "PACELINE_QUOTAS", value_name = "DIR")]
+    pub quotas: Option<PathBuf>,
+    /// Answer in JSON; instants are RFC 3339 in UTC
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Say nothing on exit codes 0 and 75 but what was asked for
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+    /// Say more: one line an attempt
+    #[arg(long, short, global = true, action = clap::ArgAction::Count, conflicts_with = "quiet")]
+    pub verbose: u8,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Queue jobs: from arguments, lines, or a CSV file
+    Add(Box<add::AddArgs>),
+    /// Send what may be sent, and wait for what may not yet
+    Run(run::RunArgs),
+    /// Show the queue, the limits, what is not free, and when it goes on
+    Status(look::StatusArgs),
+    /// Tell what holds a job or an upstream back, and until when
+    Why(look::WhyArgs),
+    /// List jobs
+    Jobs(look::JobsArgs),
+    /// Show one job with all its attempts and what was answered
+    Show(look::ShowArgs),
+    /// List loads: the jobs of one `add`, under a name
+    Loads(look::LoadsArgs),
+    /// List attempts: when, what, status, reason
+    Log(look::LogArgs),
+    /// Write answers as CSV or JSON lines
+    Results(look::ResultsArgs),
+    /// Show what budgets have left, or record units spent elsewhere
+    Budget(look::BudgetArgs),
+    /// Queue jobs again that have ended
+    Retry(act::RetryArgs),
+    /// Withdraw queued jobs
+    Cancel(act::CancelArgs),
+    /// Say how jobs ended that may have been sent
+    Resolve(act::ResolveArgs),
+    /// Change priority, deadline or not-before of queued jobs
+    Set(act::SetArgs),
+    /// Remove ended jobs with their history
+    Prune(act::PruneArgs),
+    /// Stop an upstream, or some of its partitions, until `resume`
+    Hold(act::HoldArgs),
+    /// Let go what was held
+    Resume(act::ResumeArgs),
+    /// List, show and check quota files
+    Quotas(tools::QuotasArgs),
+    /// Tell what saved answers mean: JSON lines in, readings out
+    Read(tools::ReadArgs),
+    /// Tell the calendar window that an instant falls into, and its reset
+    Calendar(tools::CalendarArgs),
+}

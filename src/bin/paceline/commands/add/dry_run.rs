@@ -1,0 +1,161 @@
+//! `add --dry-run`: what would be sent, under which limits, and about when all would be done.
+
+use std::collections::HashMap;
+
+use paceline::job::{Columns, NewJob};
+use paceline::quota::{Cost, Limit, Upstream};
+use paceline::report::finish::{Demand, Finish, finish};
+use paceline::report::limits::{self, describe};
+use paceline::report::words::span;
+use paceline::template::{Place, Template};
+use serde_json::{Value, json};
+
+use super::intake::Intake;
+use super::source::Rows;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::render::table::indented;
+use crate::render::text::count;
+
+/// Jobs that are shown.
+const SHOWN: usize = 3;
+
+/// Shows, and adds nothing. The store is not even opened.
+pub fn run(
+    upstream: &Upstream,
+    mut intake: Intake<'_>,
+    mut rows: Rows,
+    context: &Context,
+) -> anyhow::Result<Exit> {
+    let mut plan = Plan::default();
+    while let Some(job) = intake.next(&mut rows)? {
+        plan.take(upstream, job);
+    }
+    let rejected = intake.finish()?;
+    let now = context.wall();
+    let done = plan.finish(upstream, now);
+    let requests: Vec<Value> = plan.first.iter().map(|job| request(upstream, job)).collect();
+    if context.global.json {
+        context.out.json(&json!({
+            "upstream": upstream.name, "jobs": plan.jobs, "rejected": rejected,
+            "requests": requests,
+            "limits": upstream.limits.iter().map(limits::limit).collect::<Vec<_>>(),
+            "finish_at": done.at.to_rfc3339(), "limit": done.limit,
+        }))?;
+    } else {
+        tell(upstream, &plan, &requests, context)?;
+        let about = span(done.at.since(now));
+        let by = done.limit.map(|limit| format!(", held back by the limit `{limit}`"));
+        context.out.text(&format!(
+            "\n{} would be done in about {about}{}, were nothing else queued.\nNothing was added.",
+            count(plan.jobs, "job"),
+            by.unwrap_or_default()
+        ))?;
+    }
+    Ok(if rejected > 0 { Exit::Failed } else { Exit::Done })
+}
+
+/// What the rows come to.
+#[derive(Debug, Default)]
+struct Plan {
+    jobs: u64,
+    first: Vec<NewJob>,
+    /// Units by limit and key.
+    units: HashMap<(usize, Vec<String>), (u64, Columns)>,
+}
+
+impl Plan {
+    fn take(&mut self, upstream: &Upstream, job: NewJob) {
+        self.jobs += 1;
+        for (position, limit) in upstream.limits.iter().enumerate() {
+            let value = |name: &String| job.columns.get(name).cloned().unwrap_or_default();
+            let key: Vec<String> = limit.key.iter().map(value).collect();
+            let columns = || limit.key.iter().map(|name| (name.clone(), value(name))).collect();
+            let entry = self.units.entry((position, key)).or_insert_with(|| (0, columns()));
+            entry.0 = entry.0.saturating_add(cost(limit, &job));
+        }
+        if self.first.len() < SHOWN {
+            self.first.push(job);
+        }
+    }
+
+    fn finish<'u>(&self, upstream: &'u Upstream, now: paceline::clock::Timestamp) -> Finish<'u> {
+        let demands: Vec<Demand<'u>> = self
+            .units
+            .iter()
+            .filter_map(|((position, _), (units, columns))| {
+                let limit = upstream.limits.get(*position)?;
+                let rule = limit.rule_for(columns);
+                Some(Demand { limit: &limit.name, rule, units: *units, left: None, next_at: None })
+            })
+            .collect();
+        finish(&demands, now)
+    }
+}
+
+fn cost(limit: &Limit, job: &NewJob) -> u64 {
+    match &limit.cost {
+        Cost::Calls | Cost::Items => 1,
+        Cost::Column(name) => {
+            job.columns.get(name).and_then(|value| value.parse().ok()).unwrap_or(1)
+        }
+    }
+}
+
+/// A request as it would be sent; secrets are placeholders.
+fn request(upstream: &Upstream, job: &NewJob) -> Value {
+    let mut headers = job.request.headers.clone();
+    for (name, text) in &upstream.request.headers {
+        let own = headers.keys().any(|own| own.eq_ignore_ascii_case(name));
+        let filled =
+            Template::parse(text).and_then(|text| text.freeze(&job.columns, Place::Header));
+        if let Ok(value) = filled
+            && !own
+        {
+            headers.insert(name.clone(), value);
+        }
+    }
+    json!({
+        "method": job.request.method, "url": job.request.url, "headers": headers,
+        "body": job.request.body,
+    })
+}
+
+fn tell(
+    upstream: &Upstream,
+    plan: &Plan,
+    requests: &[Value],
+    context: &Context,
+) -> anyhow::Result<()> {
+    for request in requests {
+        let text = |field: &str| request.get(field).and_then(Value::as_str).unwrap_or_default();
+        context.out.text(&format!("{} {}", text("method"), text("url")))?;
+        for (name, value) in request.get("headers").and_then(Value::as_object).into_iter().flatten()
+        {
+            context.out.text(&format!("  {name}: {}", value.as_str().unwrap_or_default()))?;
+        }
+        if !text("body").is_empty() {
+            context.out.text(&indented(text("body")))?;
+        }
+    }
+    if plan.jobs > requests.len() as u64 {
+        let more = plan.jobs - requests.len() as u64;
+        context.out.text(&format!("and {}", count(more, "more job")))?;
+    }
+    context.out.text(&format!("\nLimits of {}:", upstream.name))?;
+    if upstream.limits.is_empty() {
+        context.out.text("  none")?;
+    }
+    for limit in &upstream.limits {
+        let told = describe(&limit.rule);
+        let key = match limit.key.as_slice() {
+            [] => String::new(),
+            key => format!(" each {}", key.join(" and ")),
+        };
+        context.out.text(&format!(
+            "  {}: {}{key}; planned: {}",
+            limit.name, told.declared, told.planned
+        ))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,19 @@
+//! The commands, one a file.
+
+mod add;
+mod run;
+mod status;
+
+use crate::args::Command;
+use crate::context::Context;
+use crate::exit::Exit;
+
+/// Does what was asked for.
+pub async fn run(command: Command, context: &Context) -> anyhow::Result<Exit> {
+    match command {
+        Command::Add(args) => add::run(*args, context).await,
+        Command::Run(args) => run::run(args, context).await,
+        Command::Status(args) => status::run(args, context).await,
+        _ => anyhow::bail!("later"),
+    }
+}

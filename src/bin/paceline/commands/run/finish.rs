@@ -1,0 +1,93 @@
+//! What a run came to.
+
+use paceline::dispatch::Report;
+use paceline::report::instant;
+use serde_json::{Value, json};
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::render::text::{count, grouped};
+
+/// `run --json`.
+pub fn json(report: &Report, exit: Exit) -> Value {
+    json!({
+        "sent": report.sent, "done": report.done, "failed": report.failed,
+        "expired": report.expired, "unsure": report.unsure, "held": report.held,
+        "waiting": report.waiting, "next_at": instant(report.next_at),
+        "upstream": report.next_upstream, "limit": report.limit, "exit": exit.code(),
+    })
+}
+
+/// Tells it: as JSON on stdout, or in words on stderr.
+pub fn tell(report: &Report, exit: Exit, context: &Context) -> anyhow::Result<()> {
+    if context.global.json {
+        return context.out.json(&json(report, exit));
+    }
+    let mut text = sum(report);
+    if report.waiting > 0 {
+        text.push_str(&format!("\n{}", waiting(report, context)));
+    }
+    if report.held > 0 {
+        text.push_str(&format!(
+            "\n{} held until a person acts: `paceline status` says why, `paceline resume` lets go",
+            are(report.held)
+        ));
+    }
+    let ends = [(report.failed, "failed"), (report.unsure, "unsure")];
+    for (_, state) in ends.into_iter().filter(|(number, _)| *number > 0) {
+        text.push_str(&format!("\n`paceline jobs --state {state}` lists what is {state}"));
+    }
+    match exit {
+        Exit::Done | Exit::Waiting => context.note(&text),
+        _ => context.complain(&text),
+    }
+    Ok(())
+}
+
+fn are(jobs: u64) -> String {
+    format!("{} {}", count(jobs, "job"), if jobs == 1 { "is" } else { "are" })
+}
+
+fn sum(report: &Report) -> String {
+    let mut parts = vec![format!("{} sent", grouped(report.sent))];
+    let ends = [
+        (report.done, "done"),
+        (report.failed, "failed"),
+        (report.expired, "expired"),
+        (report.unsure, "unsure"),
+    ];
+    for (number, name) in ends.into_iter().filter(|(number, _)| *number > 0) {
+        parts.push(format!("{} {name}", grouped(number)));
+    }
+    parts.join(", ")
+}
+
+/// How many wait, for what, until when, and how to hear more.
+fn waiting(report: &Report, context: &Context) -> String {
+    let jobs = count(report.waiting, "job");
+    let verb = if report.waiting == 1 { "waits" } else { "wait" };
+    let name = report.next_upstream.as_deref();
+    let mut text = match (&report.limit, name) {
+        (Some(limit), Some(name)) => format!("{jobs} {verb}: the limit `{limit}` of {name} binds"),
+        (None, Some(name)) => format!("{jobs} {verb}; the next one is of {name}"),
+        _ => format!("{jobs} {verb}"),
+    };
+    match report.next_at {
+        Some(at) => {
+            let zone = zone(report, context);
+            text.push_str(&format!(", until\n  {}", context.times().both(at, zone)));
+        }
+        None => text.push_str("; until when cannot be told"),
+    }
+    match name {
+        Some(name) => text.push_str(&format!("\n`paceline why {name}` tells more")),
+        None => text.push_str("\n`paceline status` tells more"),
+    }
+    text
+}
+
+fn zone(report: &Report, context: &Context) -> Option<chrono_tz::Tz> {
+    let upstream = context.library().get(report.next_upstream.as_deref()?).ok()?;
+    let limit = upstream.limit(report.limit.as_deref()?)?;
+    limit.rule.calendar().map(|calendar| calendar.zone)
+}

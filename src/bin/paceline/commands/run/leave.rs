@@ -1,0 +1,62 @@
+//! Ctrl-C and SIGTERM: leave in good order; at once when asked again.
+
+use std::io;
+
+use paceline::dispatch::Leave;
+use tokio::sync::watch;
+
+use crate::exit::Exit;
+
+/// Becomes true with the first signal. The second ends the program: what was in flight is found by
+/// the next runner.
+pub fn on_signals() -> io::Result<Leave> {
+    let (tell, leave) = watch::channel(false);
+    let mut signals = Signals::new()?;
+    tokio::spawn(async move {
+        signals.next().await;
+        // The run may be over already.
+        let _ = tell.send(true);
+        signals.next().await;
+        std::process::exit(i32::from(Exit::Interrupted.code()));
+    });
+    Ok(leave)
+}
+
+#[cfg(unix)]
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> io::Result<Signals> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let interrupt = signal(SignalKind::interrupt())?;
+        Ok(Signals { interrupt, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn new() -> io::Result<Signals> {
+        Ok(Signals)
+    }
+
+    async fn next(&mut self) {
+        // Without a handler there is no signal to wait for.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! `run`: send what may be sent.
+
+mod finish;
+mod leave;
+mod progress;
+
+use std::sync::Arc;
+
+use paceline::dispatch::{self, Report, RunOptions};
+use paceline::store::Store as _;
+use paceline::store::sqlite::SqliteStore;
+
+use crate::args::run::RunArgs;
+use crate::context::Context;
+use crate::exit::{Exit, wrong};
+use progress::Progress;
+
+/// Sends what may be sent.
+pub async fn run(args: RunArgs, context: &Context) -> anyhow::Result<Exit> {
+    let library = context.library();
+    for name in &args.upstreams {
+        library.get(name)?;
+    }
+    let store = context.store()?;
+    if args.single
+        && let Some(pid) = other_runner(&store, &args.upstreams).await?
+    {
+        context.note(&format!("the runner with process number {pid} serves already"));
+        if context.global.json {
+            context.out.json(&finish::json(&Report::default(), Exit::Done))?;
+        }
+        return Ok(Exit::Done);
+    }
+    let options = options(&args, context)?;
+    let progress = Arc::new(Progress::new(context, &args.upstreams));
+    let tell = {
+        let progress = Arc::clone(&progress);
+        Arc::new(move |event: &dispatch::Event| progress.hear(event))
+    };
+    let work = dispatch::run(store.clone(), library, options, leave::on_signals()?, tell);
+    let report = progress.beside(work, &store, context).await?;
+    let exit = Exit::of_run(&report, &args.fail_on);
+    finish::tell(&report, exit, context)?;
+    Ok(exit)
+}
+
+fn options(args: &RunArgs, context: &Context) -> anyhow::Result<RunOptions> {
+    let times = context.times();
+    let until = match args.until.map(|moment| moment.to_come(&times)) {
+        Some(None) => return wrong("--until is at no instant of this zone"),
+        until => until.flatten(),
+    };
+    let bound = args.bound.map(|span| times.now() + span);
+    Ok(RunOptions {
+        upstreams: args.upstreams.clone(),
+        max_wait: args.max_wait,
+        until: until.into_iter().chain(bound).min(),
+        count: args.count,
+        follow: args.follow,
+        concurrency: usize::from(args.concurrency),
+    })
+}
+
+/// A live runner that serves any of these upstreams; none named are all.
+async fn other_runner(store: &SqliteStore, named: &[String]) -> anyhow::Result<Option<u32>> {
+    let runners = store.runners().await?;
+    let serves = |theirs: &[String]| {
+        named.is_empty() || theirs.is_empty() || theirs.iter().any(|name| named.contains(name))
+    };
+    Ok(runners.into_iter().find(|runner| serves(&runner.upstreams)).map(|runner| runner.pid))
+}

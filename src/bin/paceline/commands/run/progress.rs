@@ -1,0 +1,309 @@
+//! What a run tells while it is at work: a bar on a terminal, elsewhere one line a notable event.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use paceline::clock::{Clock as _, SystemClock, Timestamp};
+use paceline::dispatch::Event;
+use paceline::job::JobState;
+use paceline::report::words::{figure, span};
+use paceline::report::{status, why};
+use paceline::store::Store as _;
+use paceline::store::sqlite::SqliteStore;
+use paceline::store::views::UpstreamView;
+
+use crate::context::Context;
+use crate::render::text::{count, grouped, visible, visible_lines};
+use crate::render::time::Times;
+
+/// How often a bar is drawn anew.
+const DRAWN: Duration = Duration::from_secs(1);
+
+/// How often the store is asked what is left; the bar counts on in between.
+const ASKED: u32 = 5;
+
+/// A wait that is worth a line.
+const LONG: Duration = Duration::from_secs(5);
+
+/// The rate shown is that of the last so many seconds.
+const RATE_OVER: Duration = Duration::from_secs(10);
+
+/// Listens to a run.
+#[derive(Debug)]
+pub struct Progress {
+    bar: Option<ProgressBar>,
+    quiet: bool,
+    verbose: bool,
+    clock: SystemClock,
+    named: Vec<String>,
+    seen: Mutex<Seen>,
+}
+
+/// What was heard so far.
+#[derive(Debug, Default)]
+struct Seen {
+    ended: u64,
+    /// When calls left, lately.
+    sent: VecDeque<Timestamp>,
+    /// The wait told last, so that it is told once.
+    waiting: Option<(String, Timestamp)>,
+}
+
+impl Progress {
+    /// Nothing is drawn yet.
+    pub fn new(context: &Context, named: &[String]) -> Progress {
+        let global = &context.global;
+        let wanted = !global.quiet && !global.json && console_is_terminal();
+        Progress {
+            bar: wanted.then(bar),
+            quiet: global.quiet,
+            verbose: global.verbose > 0,
+            clock: SystemClock::new(),
+            named: named.to_vec(),
+            seen: Mutex::default(),
+        }
+    }
+
+    /// Does the work, drawing while it goes on.
+    pub async fn beside<T>(
+        &self,
+        work: impl Future<Output = T>,
+        store: &SqliteStore,
+        context: &Context,
+    ) -> T {
+        tokio::pin!(work);
+        let Some(bar) = &self.bar else { return work.await };
+        let result = tokio::select! {
+            result = &mut work => result,
+            never = self.draw(bar, store, context) => match never {},
+        };
+        bar.finish_and_clear();
+        result
+    }
+
+    async fn draw(
+        &self,
+        bar: &ProgressBar,
+        store: &SqliteStore,
+        context: &Context,
+    ) -> std::convert::Infallible {
+        let mut views = Vec::new();
+        let mut round = 0_u32;
+        loop {
+            if round.is_multiple_of(ASKED) {
+                // A store that cannot answer is told of as an event.
+                views = self.views(store, context).await.unwrap_or(views);
+                let open: u64 = views.iter().map(|view| status::open(&view.jobs)).sum();
+                bar.set_length(self.seen().ended + open);
+            }
+            round = round.wrapping_add(1);
+            bar.set_position(self.seen().ended);
+            bar.set_message(visible(&self.message(bar, &views)).into_owned());
+            self.clock.sleep(DRAWN).await;
+        }
+    }
+
+    async fn views(
+        &self,
+        store: &SqliteStore,
+        context: &Context,
+    ) -> anyhow::Result<Vec<UpstreamView>> {
+        let mut views = Vec::new();
+        for (name, upstream) in context.declared(store).await? {
+            if self.named.is_empty() || self.named.contains(&name) {
+                views.push(store.upstream(upstream).await?);
+            }
+        }
+        Ok(views)
+    }
+
+    /// Rate, budget left, and an honest time left.
+    fn message(&self, bar: &ProgressBar, views: &[UpstreamView]) -> String {
+        let now = self.clock.wall();
+        let mut parts = Vec::new();
+        let rate = self.rate(now);
+        if rate > 0.0 {
+            parts.push(format!("{}/s", figure(rate)));
+        }
+        let budgets = views.iter().flat_map(|view| &view.limits).filter(|l| l.kind == "budget");
+        for budget in budgets.take(2) {
+            let left = budget.amount.saturating_sub(budget.spent.unwrap_or(0));
+            let left = budget.remaining.map_or(left, |reported| reported.min(left));
+            parts.push(format!("{} left of {}", grouped(left), budget.name));
+        }
+        let todo = bar.length().unwrap_or(0).saturating_sub(bar.position());
+        let waits = self.seen().waiting.clone().filter(|(_, until)| *until > now);
+        match waits {
+            Some((text, until)) => parts.push(format!("{text}, {}", span(until.since(now)))),
+            None if rate > 0.0 && todo > 0 => parts.push(left(views, rate, todo, now)),
+            None => {}
+        }
+        parts.join(", ")
+    }
+
+    /// Calls a second, lately.
+    fn rate(&self, now: Timestamp) -> f64 {
+        let mut seen = self.seen();
+        while seen.sent.front().is_some_and(|at| now.since(*at) > RATE_OVER) {
+            seen.sent.pop_front();
+        }
+        let Some(first) = seen.sent.front() else { return 0.0 };
+        let over = now.since(*first).as_secs_f64().max(1.0);
+        f64::from(u32::try_from(seen.sent.len()).unwrap_or(u32::MAX)) / over
+    }
+
+    /// Hears an event.
+    pub fn hear(&self, event: &Event) {
+        self.count(event);
+        let times = Times::new(self.clock.wall());
+        let line = match event {
+            Event::Answered { .. } if !self.verbose => None,
+            event => self.worth(event, &times).then(|| told(event, &times)).flatten(),
+        };
+        if let Some(line) = line {
+            self.line(&line);
+        }
+    }
+
+    fn count(&self, event: &Event) {
+        match event {
+            Event::Sent { .. } if self.bar.is_some() => {
+                let now = self.clock.wall();
+                self.seen().sent.push_back(now);
+            }
+            Event::Answered { state, .. } if state.is_final() => self.seen().ended += 1,
+            Event::Expired { jobs, .. } => self.seen().ended += jobs,
+            _ => {}
+        }
+    }
+
+    /// Whether the event is news. With `--quiet` only what ends neither in 0 nor in 75 is.
+    fn worth(&self, event: &Event, times: &Times) -> bool {
+        let Event::Waiting { upstream, until, limit } = event else { return !self.quiet };
+        let text = match limit {
+            Some(limit) => format!("{upstream} waits for {limit}"),
+            None => format!("{upstream} waits"),
+        };
+        let news = Some((text, *until));
+        let mut seen = self.seen();
+        let told = seen.waiting == news;
+        seen.waiting = news;
+        !told && !self.quiet && self.bar.is_none() && until.since(times.now()) > LONG
+    }
+
+    fn line(&self, line: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| eprintln_quietly(line)),
+            None => eprintln_quietly(line),
+        }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        // Counts stay counts after any panic.
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn console_is_terminal() -> bool {
+    use std::io::IsTerminal as _;
+    std::io::stderr().is_terminal()
+}
+
+fn eprintln_quietly(line: &str) {
+    use std::io::Write as _;
+    // Where nobody listens there is nothing left to do.
+    let _ = writeln!(std::io::stderr(), "{}", visible_lines(line));
+}
+
+fn bar() -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("{bar:24} {human_pos}/{human_len} {msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
+
+/// About how long it takes still: at the pace seen, unless a budget will not let all go today.
+fn left(views: &[UpstreamView], rate: f64, todo: u64, now: Timestamp) -> String {
+    let short = views.iter().flat_map(|view| {
+        let open = status::open(&view.jobs);
+        view.limits.iter().filter_map(move |limit| {
+            let left = limit.amount.saturating_sub(limit.spent.unwrap_or(0));
+            let beyond = open.saturating_sub(left);
+            (limit.kind == "budget" && limit.key.is_empty() && beyond > 0)
+                .then_some((limit, beyond))
+        })
+    });
+    if let Some((limit, beyond)) = short.max_by_key(|(_, beyond)| *beyond) {
+        let reset = limit.resets_at.map(|at| span(at.since(now))).unwrap_or_default();
+        return format!("{} will wait for {}, {reset}", grouped(beyond), limit.name);
+    }
+    let todo = f64::from(u32::try_from(todo).unwrap_or(u32::MAX));
+    let secs = Duration::try_from_secs_f64((todo / rate).ceil());
+    format!("about {} left", secs.map(span).unwrap_or_else(|_| "very long".to_owned()))
+}
+
+/// An event in a line; `None`: it is no news.
+fn told(event: &Event, times: &Times) -> Option<String> {
+    Some(match event {
+        Event::Started { swept } if swept.returned + swept.unsure + swept.expired > 0 => format!(
+            "found of earlier runs: {} to send again, {} unsure, {} expired",
+            swept.returned, swept.unsure, swept.expired
+        ),
+        Event::Answered { upstream, job, attempt, url, status, reason, detail, state, .. } => {
+            let status = status.map_or("no answer".to_owned(), |status| status.to_string());
+            let end = if *state == JobState::Queued { "goes again" } else { state.name() };
+            let said = if reason.is_success() { String::new() } else { format!(" ({detail})") };
+            format!("{upstream} job {job} attempt {attempt}: {status} {reason}, {end}: {url}{said}")
+        }
+        Event::Blocked { upstream, limit, key, until, reason } => {
+            let what = what(upstream, limit.as_deref(), &why::key(key));
+            format!("{what} is closed by {reason} until {}", times.from_here(*until))
+        }
+        Event::Held { upstream, key, reason, detail } => {
+            let key = key.as_ref().map(why::key).unwrap_or_default();
+            format!("{} is held ({reason}): {detail}", what(upstream, None, &key))
+        }
+        Event::LetGo { upstream } => format!("{upstream} goes on: its secret is there"),
+        Event::Expired { upstream, jobs } => format!("{upstream}: {} expired", count(*jobs, "job")),
+        Event::Waiting { upstream, until, limit } => {
+            let limit = limit.as_ref().map(|limit| format!(" for the limit `{limit}`"));
+            let limit = limit.unwrap_or_default();
+            format!("{upstream} waits{limit} until {}", times.from_here(*until))
+        }
+        Event::QuotaChanged { upstream, problem: None } => {
+            format!("{upstream}: its changed quota file is in force")
+        }
+        Event::QuotaChanged { upstream, problem: Some(problem) } => {
+            format!(
+                "{upstream}: its changed quota file is wrong, the last good one stays in force\n{problem}"
+            )
+        }
+        Event::ClockStepped { nanos } => {
+            let way = if *nanos < 0 { "back" } else { "forwards" };
+            let by = span(Duration::from_nanos(nanos.unsigned_abs()));
+            format!("somebody set this machine's clock {way} by {by}")
+        }
+        Event::StoreTrouble { message } => {
+            format!("the store cannot answer, nothing new is sent until it does: {message}")
+        }
+        Event::StoreBack => "the store answers again".to_owned(),
+        Event::Draining { in_flight } => {
+            format!("leaving: {} in flight", count(*in_flight as u64, "call"))
+        }
+        _ => return None,
+    })
+}
+
+fn what(upstream: &str, limit: Option<&str>, key: &str) -> String {
+    let mut text = upstream.to_owned();
+    if let Some(limit) = limit {
+        text.push_str(&format!(" limit `{limit}`"));
+    }
+    if !key.is_empty() {
+        text.push_str(&format!(" [{key}]"));
+    }
+    text
+}

@@ -1,0 +1,170 @@
+//! `status`: how things stand.
+
+use paceline::job::JobState;
+use paceline::report::status::{self, Known};
+use paceline::report::why;
+use paceline::report::words::figure;
+use paceline::store::Store;
+use paceline::store::sqlite::SqliteStore;
+use paceline::store::views::{LimitView, PartitionView, Tally, UpstreamView};
+
+use crate::args::look::StatusArgs;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::render::table::{indented, table};
+use crate::render::text::{count, grouped, visible};
+use crate::render::time::Times;
+
+/// Partitions that people are shown; JSON has more.
+const PARTITIONS_SHOWN: usize = 10;
+
+/// Limit instances that people are shown.
+const LIMITS_SHOWN: usize = 20;
+
+/// Shows how things stand.
+pub async fn run(args: StatusArgs, context: &Context) -> anyhow::Result<Exit> {
+    let store = context.store()?;
+    let known = known(&store, &args.upstreams, context).await?;
+    let jobs = store.tally().await?;
+    let path = store.path().display().to_string();
+    if context.global.json {
+        context.out.json(&status::status(&path, &jobs, &known))?;
+        return Ok(Exit::Done);
+    }
+    let times = context.times();
+    context.out.text(&format!("store {path}"))?;
+    context.out.text(&jobs_line(&jobs))?;
+    for known in &known {
+        context.out.text("")?;
+        match &known.view {
+            Ok(view) => upstream(view, &times, context)?,
+            Err(problem) => {
+                context.out.text(&format!("{}\n{}", known.name, indented(problem)))?;
+            }
+        }
+    }
+    if let Some(at) = status::next_at(&known) {
+        context.out.text(&format!("\nnext: {}", times.from_here(at)))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The upstreams that were named, else all that have, or had, jobs.
+pub async fn known(
+    store: &SqliteStore,
+    named: &[String],
+    context: &Context,
+) -> anyhow::Result<Vec<Known>> {
+    let names = match named {
+        [] => store.upstream_names().await?,
+        named => named.to_vec(),
+    };
+    let library = context.library();
+    let mut all = Vec::new();
+    for name in names {
+        if !named.is_empty() {
+            context.check_name(store, &name).await?;
+        }
+        let view = match library.get(&name) {
+            Ok(upstream) => Ok(store.upstream(upstream).await?),
+            Err(problem) => Err(problem.to_string()),
+        };
+        all.push(Known { name, view });
+    }
+    Ok(all)
+}
+
+/// `12 queued, 3 done`.
+pub fn jobs_line(jobs: &Tally) -> String {
+    let some = JobState::ALL.into_iter().filter_map(|state| {
+        let number = jobs.get(&state).copied().filter(|number| *number > 0)?;
+        Some(format!("{} {state}", grouped(number)))
+    });
+    let some: Vec<_> = some.collect();
+    if some.is_empty() { "no jobs".to_owned() } else { some.join(", ") }
+}
+
+fn upstream(view: &UpstreamView, times: &Times, context: &Context) -> anyhow::Result<()> {
+    context.out.text(&format!("{}: {}", view.name, jobs_line(&view.jobs)))?;
+    if let Some(held) = &view.held {
+        context.out.text(&format!(
+            "  held since {} ({}): {}\n  `paceline resume {}` lets it go",
+            times.here(held.at),
+            held.reason,
+            visible(&held.detail),
+            view.name
+        ))?;
+    }
+    let rows: Vec<_> = view.limits.iter().take(LIMITS_SHOWN).map(|l| limit_row(l, times)).collect();
+    if !rows.is_empty() {
+        let header = ["LIMIT", "KEY", "USED", "LEFT", "NEXT OR RESET"];
+        context.out.text(&indented(&table(header, &rows)))?;
+    }
+    for partition in view.partitions.iter().take(PARTITIONS_SHOWN) {
+        context.out.text(&format!("  {}", partition_line(partition, view, times)))?;
+    }
+    let hidden = view.limits.len().saturating_sub(LIMITS_SHOWN) as u64
+        + view.partitions.len().saturating_sub(PARTITIONS_SHOWN) as u64
+        + view.omitted;
+    if hidden > 0 {
+        context.out.text(&format!(
+            "  and {} that --json shows",
+            count(hidden, "more limit instance or partition")
+        ))?;
+    }
+    Ok(())
+}
+
+fn limit_row(limit: &LimitView, times: &Times) -> [String; 5] {
+    let used = match (limit.kind, limit.spent) {
+        ("rate", _) => match limit.effective_rate {
+            Some(rate) => format!("{} a second", figure(rate)),
+            None => String::new(),
+        },
+        (_, Some(spent)) => format!("{} of {}", grouped(spent), grouped(limit.amount)),
+        _ => format!("of {}", grouped(limit.amount)),
+    };
+    let left = limit.remaining.map(|left| format!("{} reported", grouped(left)));
+    let when = match (limit.blocked_until, limit.resets_at, limit.next_at) {
+        (Some(until), ..) => format!(
+            "blocked ({}) until {}",
+            limit.reason.as_deref().unwrap_or("refused"),
+            times.both(until, limit.zone)
+        ),
+        (None, Some(resets), _) => format!("resets {}", times.both(resets, limit.zone)),
+        (None, None, Some(next)) if next > times.now() => times.from_here(next),
+        (None, None, Some(_)) => "free now".to_owned(),
+        (None, None, None) => "when a call ends".to_owned(),
+    };
+    [limit.name.clone(), why::key(&limit.key), used, left.unwrap_or_default(), when]
+}
+
+/// The zone of a partition's binding limit.
+pub fn zone(view: &UpstreamView, limit: Option<&str>) -> Option<chrono_tz::Tz> {
+    let of = |shown: &&LimitView| Some(shown.name.as_str()) == limit;
+    view.limits.iter().find(of).and_then(|shown| shown.zone)
+}
+
+/// What one partition waits for.
+pub fn partition_line(partition: &PartitionView, view: &UpstreamView, times: &Times) -> String {
+    let wait = &partition.wait;
+    let mut text = match why::key(&partition.key).as_str() {
+        "" => String::new(),
+        key => format!("{key}: "),
+    };
+    text.push_str(&format!("{} {}", count(partition.jobs, "job"), wait.turn.name()));
+    if let Some(limit) = &wait.limit {
+        text.push_str(&format!(" for the limit `{limit}`"));
+    }
+    match wait.until {
+        Some(until) => {
+            let zone = zone(view, wait.limit.as_deref());
+            text.push_str(&format!(" until {}", times.both(until, zone)));
+        }
+        None if why::state(wait) == "held" => text.push_str(" until a person acts"),
+        None => {}
+    }
+    let detail = if wait.detail.is_empty() { String::new() } else { format!(": {}", wait.detail) };
+    text.push_str(&format!(" ({}{detail})", wait.reason));
+    visible(&text).into_owned()
+}

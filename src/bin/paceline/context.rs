@@ -1,0 +1,141 @@
+//! What every command works with: the store, the quota files, the way out.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use etcetera::BaseStrategy as _;
+use paceline::clock::{Clock as _, SystemClock, Timestamp};
+use paceline::quota::Upstream;
+use paceline::quota::library::{Library, LibraryError};
+use paceline::store::sqlite::{Options, SqliteStore};
+use paceline::store::{Store as _, StoreError};
+
+use crate::args::Global;
+use crate::exit::{Usage, wrong};
+use crate::render::out::Out;
+use crate::render::text::visible_lines;
+use crate::render::time::Times;
+
+/// What every command works with.
+#[derive(Debug)]
+pub struct Context {
+    /// The flags that all commands share.
+    pub global: Global,
+    /// stdout.
+    pub out: Out,
+    library: RefCell<Option<Arc<Library>>>,
+}
+
+impl Context {
+    /// Nothing is opened or read yet.
+    pub fn new(global: Global) -> Context {
+        Context { global, out: Out::new(), library: RefCell::default() }
+    }
+
+    /// Opens the store, or makes it.
+    pub fn store(&self) -> anyhow::Result<SqliteStore> {
+        let path = self.store_path()?;
+        let clock = Arc::new(SystemClock::new());
+        Ok(SqliteStore::open(Options::new(path, clock))?)
+    }
+
+    /// The store's file.
+    pub fn store_path(&self) -> anyhow::Result<PathBuf> {
+        match &self.global.store {
+            Some(store) => given(store),
+            None => usual(),
+        }
+    }
+
+    /// The quota files.
+    pub fn library(&self) -> Arc<Library> {
+        let mut library = self.library.borrow_mut();
+        let usual = || Arc::new(Library::usual(self.global.quotas.as_deref()));
+        Arc::clone(library.get_or_insert_with(usual))
+    }
+
+    /// The upstream of that name.
+    pub fn upstream(&self, name: &str) -> anyhow::Result<Arc<Upstream>> {
+        Ok(self.library().get(name)?)
+    }
+
+    /// The upstreams that have, or had, jobs here; those whose quota file cannot be used are left out.
+    pub async fn declared(
+        &self,
+        store: &SqliteStore,
+    ) -> Result<BTreeMap<String, Arc<Upstream>>, StoreError> {
+        let library = self.library();
+        let names = store.upstream_names().await?;
+        let known =
+            names.into_iter().filter_map(|name| Some((name.clone(), library.get(&name).ok()?)));
+        Ok(known.collect())
+    }
+
+    /// Refuses a name that is neither declared nor in the store.
+    pub async fn check_name(&self, store: &SqliteStore, name: &str) -> anyhow::Result<()> {
+        match self.library().get(name) {
+            Err(error @ LibraryError::Unknown { .. })
+                if !store.upstream_names().await?.iter().any(|known| known == name) =>
+            {
+                Err(error.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What the wall clock shows.
+    pub fn wall(&self) -> Timestamp {
+        SystemClock::new().wall()
+    }
+
+    /// Times as people are shown them.
+    pub fn times(&self) -> Times {
+        Times::new(self.wall())
+    }
+
+    /// Says something by the way, on stderr; not with `--quiet`.
+    pub fn note(&self, text: &str) {
+        if !self.global.quiet {
+            self.complain(text);
+        }
+    }
+
+    /// Says something that must be heard, on stderr.
+    pub fn complain(&self, text: &str) {
+        use std::io::Write as _;
+        // Where nobody listens there is nothing left to do.
+        let _ = writeln!(std::io::stderr(), "{}", visible_lines(text));
+    }
+
+    /// Whether somebody can be asked.
+    pub fn can_ask(&self) -> bool {
+        std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+    }
+}
+
+fn given(store: &OsString) -> anyhow::Result<PathBuf> {
+    let text = store.to_string_lossy();
+    if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+        return wrong(
+            "a Postgres store is not supported yet; give --store (or PACELINE_STORE) the path of a file",
+        );
+    }
+    if text.is_empty() {
+        return wrong(
+            "the store's path is empty; give --store (or PACELINE_STORE) the path of a file",
+        );
+    }
+    Ok(PathBuf::from(store))
+}
+
+fn usual() -> anyhow::Result<PathBuf> {
+    let strategy = etcetera::choose_base_strategy().map_err(|error| {
+        Usage(format!("no home folder for the store ({error}); choose a file with --store"))
+    })?;
+    let folder = strategy.state_dir().unwrap_or_else(|| strategy.data_dir());
+    Ok(folder.join("paceline").join("store.db"))
+}

@@ -1,0 +1,69 @@
+//! One value a line.
+//!
+//! ```
+//! use paceline::input::Input;
+//! use paceline::input::lines::Lines;
+//!
+//! let text = "https://www.example.com/a\n\nhttps://www.example.com/b\n";
+//! let rows = Lines::new(text.as_bytes(), "url").collect::<Result<Vec<_>, _>>()?;
+//! assert_eq!(rows.len(), 2); // blank lines are none
+//! let Some(Input::Row(row)) = rows.last() else { unreachable!() };
+//! assert_eq!((row.line, row.columns["url"].as_str()), (3, "https://www.example.com/b"));
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+use std::io::{self, BufRead};
+
+use super::{BadRow, Input, Row, RowProblem, read_line, without_break};
+use crate::job::Columns;
+
+/// Reads lines; each is the value of one column. Blank ones are passed over, and so is the white
+/// space around a value.
+#[derive(Debug)]
+pub struct Lines<R> {
+    input: R,
+    column: String,
+    line: u64,
+}
+
+impl<R: BufRead> Lines<R> {
+    /// Reads `input`; each line is the value of `column`.
+    pub fn new(input: R, column: &str) -> Lines<R> {
+        Lines { input, column: column.to_owned(), line: 0 }
+    }
+
+    fn row(&self, raw: &[u8], cut: bool) -> Input {
+        let (line, raw) = (self.line, raw.to_vec());
+        if cut {
+            return Input::Bad(BadRow { line, raw, problem: RowProblem::TooLong });
+        }
+        let Ok(text) = std::str::from_utf8(&raw) else {
+            let problem = RowProblem::NotText { column: self.column.clone() };
+            return Input::Bad(BadRow { line, raw, problem });
+        };
+        let columns = Columns::from([(self.column.clone(), text.trim().to_owned())]);
+        Input::Row(Row { line, columns, raw })
+    }
+}
+
+impl<R: BufRead> Iterator for Lines<R> {
+    type Item = io::Result<Input>;
+
+    fn next(&mut self) -> Option<io::Result<Input>> {
+        loop {
+            let (text, cut) = match read_line(&mut self.input) {
+                Ok(Some(read)) => read,
+                Ok(None) => return None,
+                Err(error) => return Some(Err(error)),
+            };
+            self.line += 1;
+            let mut raw = without_break(&text);
+            if self.line == 1 {
+                raw = raw.strip_prefix(b"\xef\xbb\xbf").unwrap_or(raw);
+            }
+            if !raw.trim_ascii().is_empty() {
+                return Some(Ok(self.row(raw, cut)));
+            }
+        }
+    }
+}
