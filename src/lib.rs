@@ -8,6 +8,8 @@ pub mod job;
 pub mod next;
 pub mod output;
 pub mod plan;
+#[cfg(feature = "practice")]
+pub mod practice;
 pub mod quota;
 pub mod reading;
 pub mod report;
