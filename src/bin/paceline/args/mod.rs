@@ -115,4 +115,6 @@ pub enum Command {
     Read(tools::ReadArgs),
     /// Tell the calendar window that an instant falls into, and its reset
     Calendar(tools::CalendarArgs),
+    /// Play the whole thing against a practice upstream on this machine
+    Demo(crate::demo::DemoArgs),
 }

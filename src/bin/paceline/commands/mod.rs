@@ -14,6 +14,10 @@ pub async fn run(command: Command, context: &Context) -> anyhow::Result<Exit> {
         Command::Add(args) => add::run(*args, context).await,
         Command::Run(args) => run::run(args, context).await,
         Command::Status(args) => status::run(args, context).await,
+        Command::Demo(args) => Ok(match crate::demo::run(&args).await? {
+            true => Exit::Done,
+            false => Exit::Fault,
+        }),
         _ => anyhow::bail!("later"),
     }
 }

@@ -58,6 +58,7 @@ fn options(args: &RunArgs, context: &Context) -> anyhow::Result<RunOptions> {
         count: args.count,
         follow: args.follow,
         concurrency: usize::from(args.concurrency),
+        seed: None,
     })
 }
 
