@@ -1,4 +1,20 @@
-//! Paceline makes outbound calls within the quotas their upstreams declare.
+#![doc = include_str!("../README.md")]
+//!
+//! # The crate
+//!
+//! | module | is |
+//! | --- | --- |
+//! | [`clock`] | the only door to system time |
+//! | [`job`], [`plan`], [`template`], [`address`] | what a job is; rows of columns become jobs |
+//! | [`quota`] | may it go? Quota files, and the pure decision over all limits at once |
+//! | [`reading`] | what was said? An answer's reason and hint |
+//! | [`retry`], [`next`] | what next? |
+//! | [`secrets`] | placeholders resolved, values found in what is shown |
+//! | [`store`] | durable truth, named by transitions |
+//! | [`dispatch`] | the loop, and the events that it tells |
+//! | `practice` | an upstream to practise against (feature `practice`) |
+//!
+//! `ARCHITECTURE.md` in the repository is the longer map.
 
 pub mod address;
 pub mod clock;

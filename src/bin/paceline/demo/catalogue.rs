@@ -25,8 +25,11 @@ pub struct Addition {
     /// Jobs that were there already.
     pub duplicates: u64,
     /// Rows that were not, by line, with what is wrong.
-    pub rejected: Vec<(u64, String)>,
+    pub rejected: Vec<Rejected>,
 }
+
+/// A row's line, and what is wrong with it.
+pub type Rejected = (u64, String);
 
 /// What a user's `paceline add practice --csv catalogue.csv --load catalogue` does.
 pub async fn add(store: &DemoStore, upstream: &Arc<Upstream>) -> anyhow::Result<Addition> {
@@ -37,7 +40,7 @@ pub async fn add(store: &DemoStore, upstream: &Arc<Upstream>) -> anyhow::Result<
 }
 
 /// The jobs of the rows, and the lines that give none.
-pub fn plan(upstream: &Upstream) -> anyhow::Result<(Vec<NewJob>, Vec<(u64, String)>)> {
+pub fn plan(upstream: &Upstream) -> anyhow::Result<(Vec<NewJob>, Vec<Rejected>)> {
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(CATALOGUE.as_bytes());
     let header = reader.headers().context("the catalogue has no header")?.clone();
     let columns: BTreeSet<String> = header.iter().map(str::to_owned).collect();

@@ -38,7 +38,12 @@ pub fn opening(stage: &Stage) {
         "  {DAILY:<6} {CALLS_PER_DAY} calls a day, from midnight to midnight in {}",
         stage.zone
     ));
-    say("examples/practice.toml declares the same to Paceline, which reads it as any quota file.");
+    say(
+        "Once, at its hundredth call, it asks for three seconds of peace, as real ones do on a whim.",
+    );
+    say(
+        "examples/practice.toml declares the limits to Paceline, which reads it as any quota file.",
+    );
 }
 
 /// What became of the catalogue.
@@ -138,10 +143,7 @@ impl Listener {
 
     fn blocked(&self, now: Now, until: Timestamp, reason: &paceline::reading::Reason) {
         let left = until.since(now.wall).as_secs_f64();
-        self.say(
-            now,
-            &format!("the upstream says {reason}, of its own whim: nothing goes for {left:.1} s"),
-        );
+        self.say(now, &format!("the upstream says {reason}: nothing goes for {left:.1} s"));
     }
 
     fn say(&self, now: Now, what: &str) {

@@ -1,0 +1,26 @@
+//! `paceline demo` keeps its word, and leaves what it was asked to leave.
+
+mod support;
+
+use support::Home;
+
+#[test]
+fn the_demo_ends_well_and_explains_what_waits() {
+    let home = Home::new();
+    let ran = home.run(&["demo", "--keep", "kept"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let says = |text: &str| assert!(ran.stdout.contains(text), "no {text:?} in\n{ran}");
+    says("line 118 is not added: it has 4 values, and there are 3 columns");
+    says("the same file again: 0 added, 319 are there already");
+    says("ISBN 9780000015433 failed: 404");
+    says("refusals of Paceline's making: 0\n");
+    says("refusals of its own whim: 1; calls before its Retry-After was over: 0");
+    says("70 jobs wait for `daily`");
+    says("All was as promised.");
+    let kept = ["kept/paceline.db", "kept/quotas/practice.toml", "kept/catalogue.csv"];
+    assert!(kept.iter().all(|file| home.path(file).exists()));
+
+    let again = home.run(&["demo", "--keep", "kept"]);
+    assert_ne!(again.code, 0, "{again}");
+    assert!(again.stderr.contains("holds a store already"), "{again}");
+}
