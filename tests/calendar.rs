@@ -143,13 +143,13 @@ fn near_change(zone: Tz, year: i32, off_by: i64) -> DateTime<Utc> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(192))]
+    #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
     fn windows_are_what_a_watcher_of_the_clock_sees(
         zone in prop::sample::select(CHANGING.as_slice()),
         year in 1975..2035_i32,
-        off_by in -1500..1500_i64,
+        off_by in prop_oneof![3 => -60..180_i64, 1 => -1500..1500_i64],
         resets in resets(),
     ) {
         let zone: Tz = zone.parse().unwrap();
@@ -178,12 +178,35 @@ proptest! {
     }
 }
 
-/// The search for a change of offset assumes that a zone never has two within three days.
 #[test]
-fn no_zone_changes_its_offset_twice_in_three_days() {
+fn a_date_without_instants_gives_no_reset() {
+    let skipped = [
+        ("Pacific/Apia", "2011-12-30T10:00:00Z", "fri 09:00", "30 09:00"),
+        ("Pacific/Kwajalein", "1993-08-21T12:00:00Z", "sat 09:00", "21 09:00"),
+    ];
+    for (zone, changed_at, week, month) in skipped {
+        let labels = [
+            (Per::Hour, "30", 3),
+            (Per::Day, "09:00", 3),
+            (Per::Week, week, 20),
+            (Per::Month, month, 70),
+        ];
+        for (per, resets_at, days) in labels {
+            let calendar = Calendar::parse(zone, per, resets_at).unwrap();
+            for hours in [-1, 0, 20] {
+                let at = changed_at.parse::<DateTime<Utc>>().unwrap() + Duration::hours(hours);
+                check(&calendar, at, days);
+            }
+        }
+    }
+}
+
+/// The search for a change of offset assumes that a zone never has two within 124 hours.
+#[test]
+fn no_zone_changes_its_offset_twice_in_a_few_days() {
     use chrono::{Offset, TimeZone};
-    let step = Duration::hours(24);
-    let first = NaiveDate::from_ymd_opt(1940, 1, 1).unwrap().and_time(NaiveTime::MIN);
+    let step = Duration::hours(12);
+    let first = NaiveDate::from_ymd_opt(1990, 1, 1).unwrap().and_time(NaiveTime::MIN);
     for zone in TZ_VARIANTS {
         let mut at = first;
         let mut last = zone.offset_from_utc_datetime(&at).fix();
@@ -191,7 +214,7 @@ fn no_zone_changes_its_offset_twice_in_three_days() {
         while at.year() < 2040 {
             let offset = zone.offset_from_utc_datetime(&at).fix();
             if offset != last {
-                let long_ago = changed_at.is_none_or(|before| at - before > Duration::days(4));
+                let long_ago = changed_at.is_none_or(|before| at - before >= Duration::days(6));
                 assert!(long_ago, "{zone} changes twice around {at}");
                 (changed_at, last) = (Some(at), offset);
             }

@@ -238,7 +238,7 @@ proptest! {
         let (interval, span) = (Duration::from_nanos(plan.interval.unsigned_abs()), rate.period * 20);
         let start = instant("2026-06-01T12:00:00Z");
         let mut world = World::new(vec![LimitRule::Rate(rate)], start, HORIZON);
-        let send = Claim { cost: 1, lead: MS * 0, patience: MS * 0, lateness: 0, fate: Fate::Sent };
+        let send = Claim { cost: 1, lead: Duration::ZERO, patience: Duration::ZERO, lateness: 0, fate: Fate::Sent };
         let mut naps = naps.iter().cycle();
         while world.now() < start + span {
             match world.decide(1, world.now()) {
@@ -250,6 +250,7 @@ proptest! {
                 Decision::Admit { .. } => world.play(&[Event::Claim(send.clone())]),
                 other => panic!("{other:?}"),
             }
+            prop_assert!(world.sent.len() < 2_000, "no pace at all");
         }
         let within = world.sent.iter().filter(|sent| sent.slot < start + span).count();
         let planned = span.as_nanos() / interval.as_nanos();
@@ -264,7 +265,7 @@ proptest! {
     ) {
         let (zone, grants) = (budget.calendar.zone, budget.amount - budget.reserve);
         let mut world = World::new(vec![LimitRule::Budget(budget)], start, HORIZON);
-        let claim = Claim { cost: 1, lead: MS * 0, patience: 9 * DAY, lateness: 0, fate: Fate::Sent };
+        let claim = Claim { cost: 1, lead: Duration::ZERO, patience: 9 * DAY, lateness: 0, fate: Fate::Sent };
         for _ in 0..grants * 4 {
             world.play(&[Event::Claim(claim.clone())]);
         }
@@ -295,7 +296,7 @@ proptest! {
         };
         let start = instant("2026-06-01T12:00:00Z");
         let mut world = World::new(vec![LimitRule::Rolling(rolling)], start, HORIZON);
-        let claim = Claim { cost: 1, lead: MS * 0, patience: DAY, lateness: 0, fate: Fate::Sent };
+        let claim = Claim { cost: 1, lead: Duration::ZERO, patience: DAY, lateness: 0, fate: Fate::Sent };
         for pause in pauses.iter().cycle().take(2_000) {
             world.play(&[Event::Claim(claim.clone()), Event::Pass(*pause)]);
         }

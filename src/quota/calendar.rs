@@ -16,15 +16,15 @@ use crate::clock::{NANOS_PER_SEC, Timestamp};
 
 const HOUR: i64 = 3_600;
 const DAY: i64 = 24 * HOUR;
-const WEEK: i64 = 7 * DAY;
 /// 1970-01-05, the first Monday, in days.
 const FIRST_MONDAY: i64 = 4;
 
-/// Local readings and the offsets around them are looked for this far back: a day for the largest
-/// change of an offset there ever was, and more than half a day for the offset itself.
-const LOOK_BACK: i64 = 2 * DAY;
-/// And this far ahead. Together they are shorter than any time between two changes in one zone.
-const LOOK_AHEAD: i64 = DAY;
+/// A clock is known this far back from an instant: for a day's label, one more day where a date is
+/// skipped, and a day for the largest change of an offset there ever was.
+const LOOK_BACK: i64 = 3 * DAY + 2 * HOUR;
+/// And this far ahead: a day's label, and one more. Both together are shorter than the time between
+/// any two changes in one zone.
+const LOOK_AHEAD: i64 = 2 * DAY + 2 * HOUR;
 /// More labels than a local date that does not exist can hold.
 const LABELS_SKIPPED: i64 = 64;
 
@@ -97,7 +97,8 @@ impl Calendar {
     /// use paceline::quota::calendar::{Calendar, Per};
     ///
     /// let calendar = Calendar::parse("America/Santiago", Per::Day, "00:00").unwrap();
-    /// let window = calendar.window("2026-09-06T12:00:00Z".parse::<chrono::DateTime<chrono::Utc>>().unwrap().into());
+    /// let noon = paceline::clock::Timestamp::from_secs(1_788_696_000); // 2026-09-06T12:00:00Z
+    /// let window = calendar.window(noon);
     /// assert_eq!(window.start.to_rfc3339(), "2026-09-06T04:00:00Z"); // 01:00: midnight was skipped
     /// assert_eq!(window.next_reset.to_rfc3339(), "2026-09-07T03:00:00Z");
     /// ```
@@ -116,10 +117,11 @@ impl Calendar {
     /// The window that `at` (wall time) falls into.
     pub fn window(&self, at: Timestamp) -> Window {
         let secs = at.as_nanos().div_euclid(NANOS_PER_SEC);
-        let reading = LocalClock::between(self.zone, secs - LOOK_BACK, secs).highest_by(secs);
-        let current = self.resets.index_at(reading);
-        let start = (0..LABELS_SKIPPED).find_map(|back| self.reset(current - back));
-        let next = (1..LABELS_SKIPPED).find_map(|ahead| self.reset(current + ahead));
+        let clock = LocalClock::around(self.zone, secs);
+        let current = self.resets.index_at(clock.highest_by(secs));
+        let reset = |index| self.reset(index, clock);
+        let start = (0..LABELS_SKIPPED).find_map(|back| reset(current - back));
+        let next = (1..LABELS_SKIPPED).find_map(|ahead| reset(current + ahead));
         Window {
             start: start.map_or(at, Timestamp::from_secs),
             next_reset: next.map_or(Timestamp::MAX, Timestamp::from_secs),
@@ -127,16 +129,20 @@ impl Calendar {
     }
 
     /// The reset of the label of that number, in seconds since the epoch; `None` where its local
-    /// date has no instant.
-    fn reset(&self, index: i64) -> Option<i64> {
+    /// date has no instant. `near` is the clock of an instant beside the label.
+    fn reset(&self, index: i64, near: LocalClock) -> Option<i64> {
         let label = self.resets.label(index);
-        let clock = LocalClock::between(self.zone, label - LOOK_BACK, label + LOOK_AHEAD);
+        let clock = match self.resets.per() {
+            Per::Hour | Per::Day => near,
+            Per::Week | Per::Month => LocalClock::around(self.zone, label),
+        };
         (!clock.skips_date_of(label)).then(|| clock.reaches(label))
     }
 }
 
-/// A zone's clock over a span with at most one change of its offset. Instants and readings are
-/// seconds: of UTC since the epoch, and the same of the local clock's face.
+/// A zone's clock around an instant, with at most one change of its offset. Instants are seconds
+/// since the epoch; readings are the same of the local clock's face.
+#[derive(Clone, Copy)]
 struct LocalClock {
     before: i64,
     /// The instant of the change, and the offset from it on.
@@ -144,7 +150,8 @@ struct LocalClock {
 }
 
 impl LocalClock {
-    fn between(zone: Tz, from: i64, to: i64) -> LocalClock {
+    fn around(zone: Tz, at: i64) -> LocalClock {
+        let (from, to) = (at - LOOK_BACK, at + LOOK_AHEAD);
         let (before, after) = (offset(zone, from), offset(zone, to));
         if before == after {
             return LocalClock { before, change: None };
@@ -194,25 +201,17 @@ fn offset(zone: Tz, at: i64) -> i64 {
 }
 
 impl Resets {
-    /// Reads `resets_at` as [`Calendar::parse`] says.
-    ///
-    /// # Errors
-    ///
-    /// Where it is no label of such a window.
+    /// Reads `resets_at` as [`Calendar::parse`] says; errs where it is no label of such a window.
     pub fn parse(per: Per, resets_at: &str) -> Result<Resets, CalendarError> {
-        let (day, time) = match resets_at.trim().split_once(char::is_whitespace) {
-            Some((day, time)) => (Some(day), time.trim_start()),
-            None => (None, resets_at.trim()),
-        };
+        let mut words = resets_at.split_whitespace().rev();
+        let (time, day) = (words.next().unwrap_or_default(), words.next());
         let read = match (per, day) {
+            _ if words.next().is_some() => None,
             (Per::Hour, None) => parse_minute(time).map(|minute| Resets::Hourly { minute }),
             (Per::Day, None) => parse_time(time).map(|time| Resets::Daily { time }),
-            (Per::Week, Some(day)) => Weekday::from_str(day)
-                .ok()
-                .zip(parse_time(time))
+            (Per::Week, Some(day)) => (Weekday::from_str(day).ok().zip(parse_time(time)))
                 .map(|(weekday, time)| Resets::Weekly { weekday, time }),
-            (Per::Month, Some(day)) => parse_digits(day, 1, 31)
-                .zip(parse_time(time))
+            (Per::Month, Some(day)) => (parse_digits(day, 1, 31).zip(parse_time(time)))
                 .map(|(day, time)| Resets::Monthly { day, time }),
             _ => None,
         };
@@ -236,7 +235,7 @@ impl Resets {
             Resets::Daily { time } => Some((DAY, seconds(time))),
             Resets::Weekly { weekday, time } => {
                 let days = FIRST_MONDAY + i64::from(weekday.num_days_from_monday());
-                Some((WEEK, days * DAY + seconds(time)))
+                Some((7 * DAY, days * DAY + seconds(time)))
             }
             Resets::Monthly { .. } => None,
         }
@@ -319,14 +318,10 @@ impl Per {
         }
     }
 
-    /// The unit of that name.
-    ///
-    /// # Errors
-    ///
-    /// Where there is none.
+    /// The unit of that name; errs where there is none.
     pub fn parse(name: &str) -> Result<Per, CalendarError> {
-        let known = Per::ALL.into_iter().find(|per| per.name() == name);
-        known.ok_or_else(|| CalendarError::Per { per: name.to_owned() })
+        let unknown = || CalendarError::Per { per: name.to_owned() };
+        Per::ALL.into_iter().find(|per| per.name() == name).ok_or_else(unknown)
     }
 
     /// What `resets_at` is where a quota file leaves it out.
@@ -390,8 +385,7 @@ fn nearest_zone(given: &str) -> Option<&'static str> {
 fn edits(one: &str, other: &str) -> usize {
     let mut row: Vec<usize> = (0..=other.chars().count()).collect();
     for (line, letter) in one.chars().enumerate() {
-        let mut diagonal = std::mem::replace(row.first_mut().unwrap_or(&mut 0), line + 1);
-        let mut left = line + 1;
+        let (mut diagonal, mut left) = (line, line + 1);
         for (cell, letter_there) in row.iter_mut().skip(1).zip(other.chars()) {
             left = (left + 1).min(*cell + 1).min(diagonal + usize::from(letter != letter_there));
             diagonal = std::mem::replace(cell, left);
