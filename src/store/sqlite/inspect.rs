@@ -445,30 +445,14 @@ pub(super) fn jobs(
     filter: &Filter,
     declared: &Declared,
 ) -> rusqlite::Result<Vec<JobView>> {
-    let (condition, mut values) = queries::job_filter(&stored_states(filter));
+    let (condition, mut values) = queries::job_filter(filter);
     let most = filter.limit.map_or(-1, super::usage::stored);
     values.push(most.into());
     let mut query = conn.prepare(&queries::jobs_where(&condition))?;
     let rows = query.query_map(params_from_iter(values), |row| job_row(row, now))?;
-    let wanted = |view: &JobView| filter.states.is_empty() || filter.states.contains(&view.state);
-    let mut views: Vec<(i64, JobView)> = Vec::new();
-    for row in rows {
-        let row = row?;
-        if wanted(&row.1) {
-            views.push(row);
-        }
-    }
+    let mut views: Vec<(i64, JobView)> = rows.collect::<rusqlite::Result<_>>()?;
     add_waits(conn, now, declared, &mut views)?;
     Ok(views.into_iter().map(|(_, view)| view).collect())
-}
-
-/// The filter for rows: a running job's row says queued.
-fn stored_states(filter: &Filter) -> Filter {
-    let mut filter = filter.clone();
-    if filter.states.contains(&JobState::Running) && !filter.states.contains(&JobState::Queued) {
-        filter.states.push(JobState::Queued);
-    }
-    filter
 }
 
 fn add_waits(

@@ -4,6 +4,7 @@
 use rusqlite::types::Value;
 
 use crate::clock::Now;
+use crate::job::JobState;
 use crate::store::{AttemptFilter, Filter};
 
 // ---- transactions and pragmas
@@ -310,7 +311,9 @@ pub(super) fn job_filter(filter: &Filter) -> (String, Vec<Value>) {
     let text = |text: &String| Value::from(text.clone());
     any_of("job.id", filter.ids.iter().map(|id| Value::from(id.0)).collect());
     any_of("job.reason", filter.reason.iter().map(text).collect());
-    any_of("job.state", filter.states.iter().map(|s| Value::from(s.name().to_owned())).collect());
+    if !filter.states.is_empty() {
+        parts.push(states(&filter.states));
+    }
     if let Some(url) = &filter.url {
         parts.push("(job.url = ? OR job.columns ->> '$.url' = ?)".to_owned());
         values.extend([text(url), text(url)]);
@@ -342,6 +345,17 @@ pub(super) fn job_filter(filter: &Filter) -> (String, Vec<Value>) {
         values.push(Value::from(after.0));
     }
     (parts.join(" AND "), values)
+}
+
+/// A running job's row says queued.
+fn states(states: &[JobState]) -> String {
+    let one = |state: &JobState| match state {
+        JobState::Queued => format!("(job.state = 'queued' AND {NOT_RUNNING})"),
+        JobState::Running => "job.id IN (SELECT job_id FROM running)".to_owned(),
+        ended => format!("job.state = '{ended}'"),
+    };
+    let alternatives: Vec<String> = states.iter().map(one).collect();
+    format!("({})", alternatives.join(" OR "))
 }
 
 const NOT_RUNNING: &str = "NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)";

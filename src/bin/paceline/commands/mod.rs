@@ -1,8 +1,26 @@
 //! The commands, one a file.
 
+mod act;
 mod add;
+mod budget;
+mod calendar;
+mod cancel;
+mod hold;
+mod jobs;
+mod loads;
+mod log;
+mod prune;
+mod quotas;
+mod read;
+mod resolve;
+mod results;
+mod resume;
+mod retry;
 mod run;
+mod set;
+mod show;
 mod status;
+mod why;
 
 use crate::args::Command;
 use crate::context::Context;
@@ -14,10 +32,26 @@ pub async fn run(command: Command, context: &Context) -> anyhow::Result<Exit> {
         Command::Add(args) => add::run(*args, context).await,
         Command::Run(args) => run::run(args, context).await,
         Command::Status(args) => status::run(args, context).await,
+        Command::Why(args) => why::run(args, context).await,
+        Command::Jobs(args) => jobs::run(args, context).await,
+        Command::Show(args) => show::run(args, context).await,
+        Command::Loads(_) => loads::run(context).await,
+        Command::Log(args) => log::run(args, context).await,
+        Command::Results(args) => results::run(args, context).await,
+        Command::Budget(args) => budget::run(args, context).await,
+        Command::Retry(args) => retry::run(args, context).await,
+        Command::Cancel(args) => cancel::run(args, context).await,
+        Command::Resolve(args) => resolve::run(args, context).await,
+        Command::Set(args) => set::run(args, context).await,
+        Command::Prune(args) => prune::run(args, context).await,
+        Command::Hold(args) => hold::run(args, context).await,
+        Command::Resume(args) => resume::run(args, context).await,
+        Command::Quotas(args) => quotas::run(args, context),
+        Command::Read(args) => read::run(&args, context),
+        Command::Calendar(args) => calendar::run(&args, context),
         Command::Demo(args) => Ok(match crate::demo::run(&args).await? {
             true => Exit::Done,
             false => Exit::Fault,
         }),
-        _ => anyhow::bail!("later"),
     }
 }

@@ -1,0 +1,98 @@
+//! `jobs`: a list.
+
+use paceline::report::jobs as told;
+use paceline::store::sqlite::SqliteStore;
+use paceline::store::views::JobView;
+use paceline::store::{Filter, Store as _};
+use serde_json::Value;
+
+use crate::args::look::JobsArgs;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::render::table::table;
+use crate::render::text::cut;
+use crate::render::time::Times;
+
+/// Jobs that are read at once.
+const PAGE: u64 = 1000;
+
+/// Lists jobs.
+pub async fn run(args: JobsArgs, context: &Context) -> anyhow::Result<Exit> {
+    let store = context.store()?;
+    let mut filter = args.select.filter(&args.jobs, &context.times(), store.now())?;
+    filter.url = args.url;
+    for name in &filter.upstreams {
+        context.check_name(&store, name).await?;
+    }
+    let mut pages = Pages::new(filter, args.limit);
+    match context.global.json {
+        true => {
+            let mut array = context.out.array();
+            while let Some(page) = pages.next(&store, context).await? {
+                for job in &page {
+                    array.push(&Value::Object(told::job(job)))?;
+                }
+            }
+            array.finish()?;
+        }
+        false => list(&mut pages, &store, context).await?,
+    }
+    Ok(Exit::Done)
+}
+
+/// Jobs by number, page by page.
+struct Pages {
+    filter: Filter,
+    left: u64,
+}
+
+impl Pages {
+    fn new(filter: Filter, limit: Option<u64>) -> Pages {
+        Pages { filter, left: limit.unwrap_or(u64::MAX) }
+    }
+
+    async fn next(
+        &mut self,
+        store: &SqliteStore,
+        context: &Context,
+    ) -> anyhow::Result<Option<Vec<JobView>>> {
+        self.filter.limit = Some(PAGE.min(self.left));
+        let declared = context.declared(store).await?;
+        let page = store.jobs(self.filter.clone(), declared).await?;
+        let Some(last) = page.last() else { return Ok(None) };
+        self.filter.after = Some(last.id);
+        self.left -= page.len() as u64;
+        Ok(Some(page))
+    }
+}
+
+async fn list(pages: &mut Pages, store: &SqliteStore, context: &Context) -> anyhow::Result<()> {
+    let times = context.times();
+    let mut any = false;
+    while let Some(page) = pages.next(store, context).await? {
+        any = true;
+        let rows: Vec<_> = page.iter().map(|job| row(job, &times)).collect();
+        context.out.text(&table(["JOB", "UPSTREAM", "LOAD", "STATE", "URL", ""], &rows))?;
+    }
+    if !any {
+        context.note("no job fits");
+    }
+    Ok(())
+}
+
+fn row(job: &JobView, times: &Times) -> [String; 6] {
+    let state = match &job.waiting {
+        Some(wait) => wait.turn.name().to_owned(),
+        None => job.state.to_string(),
+    };
+    let more = match &job.waiting {
+        Some(wait) => {
+            let until = wait.until.map(|until| format!(" {}", times.distance(until)));
+            let limit = wait.limit.as_deref().unwrap_or(&wait.reason);
+            format!("{limit}{}", until.unwrap_or_default())
+        }
+        None => job.reason.clone().unwrap_or_default(),
+    };
+    let url = cut(told::url(job), 80).into_owned();
+    [job.id.to_string(), job.upstream.clone(), job.load.clone(), state, url, more]
+}

@@ -1,0 +1,105 @@
+//! `log`: one line an attempt.
+
+use paceline::output::CsvOut;
+use paceline::report::jobs::logged;
+use paceline::store::sqlite::SqliteStore;
+use paceline::store::views::AttemptView;
+use paceline::store::{AttemptFilter, Store as _};
+
+use crate::args::look::LogArgs;
+use crate::context::Context;
+use crate::exit::{Exit, wrong};
+use crate::render::text::visible;
+use crate::render::time::Times;
+
+/// Attempts that are read at once.
+const PAGE: u64 = 2000;
+
+const FIELDS: [&str; 8] = ["job", "upstream", "url", "n", "sent_at", "status", "reason", "hint_at"];
+
+/// Lists attempts, oldest first.
+pub async fn run(args: LogArgs, context: &Context) -> anyhow::Result<Exit> {
+    let store = context.store()?;
+    if let Some(name) = &args.upstream {
+        context.check_name(&store, name).await?;
+    }
+    let times = context.times();
+    let since = match args.since.map(|moment| moment.gone(&times)) {
+        Some(None) => return wrong("--since is at no instant of this zone"),
+        since => since.flatten(),
+    };
+    let filter = AttemptFilter {
+        upstreams: args.upstream.iter().cloned().collect(),
+        url: args.url.clone(),
+        since,
+        limit: args.limit,
+        ..AttemptFilter::default()
+    };
+    let mut pages = Pages { filter, latest: args.limit.is_some(), done: false };
+    if args.csv {
+        csv(&mut pages, &store, context).await?;
+    } else if context.global.json {
+        let mut array = context.out.array();
+        while let Some(page) = pages.next(&store).await? {
+            page.iter().try_for_each(|attempt| array.push(&logged(attempt)))?;
+        }
+        array.finish()?;
+    } else {
+        while let Some(page) = pages.next(&store).await? {
+            page.iter().try_for_each(|attempt| context.out.text(&line(attempt, &times)))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Attempts in their order, page by page; the latest so many at once.
+struct Pages {
+    filter: AttemptFilter,
+    latest: bool,
+    done: bool,
+}
+
+impl Pages {
+    async fn next(&mut self, store: &SqliteStore) -> anyhow::Result<Option<Vec<AttemptView>>> {
+        if self.done {
+            return Ok(None);
+        }
+        if !self.latest {
+            self.filter.after.get_or_insert(0);
+            self.filter.limit = Some(PAGE);
+        }
+        let page = store.attempts(self.filter.clone()).await?;
+        self.done = self.latest || page.is_empty();
+        self.filter.after = page.last().map(|last| last.id).or(self.filter.after);
+        Ok((!page.is_empty()).then_some(page))
+    }
+}
+
+async fn csv(pages: &mut Pages, store: &SqliteStore, context: &Context) -> anyhow::Result<()> {
+    let mut out = CsvOut::new(context.out.writer(), FIELDS)?;
+    while let Some(page) = pages.next(store).await? {
+        for attempt in &page {
+            if let Some(row) = logged(attempt).as_object() {
+                out.row(row)?;
+            }
+        }
+    }
+    out.finish()?;
+    Ok(())
+}
+
+fn line(attempt: &AttemptView, times: &Times) -> String {
+    let status = attempt.status.map_or("---".to_owned(), |status| status.to_string());
+    let reason = attempt.reason.as_deref().unwrap_or("lost");
+    let hint = attempt.hint_at.map(|at| format!(" come back {}", times.here(at)));
+    let text = format!(
+        "{} {} job {} attempt {} {status} {reason}{} {}",
+        times.here(attempt.sent_at),
+        attempt.upstream,
+        attempt.job,
+        attempt.n,
+        hint.unwrap_or_default(),
+        attempt.url
+    );
+    visible(&text).into_owned()
+}

@@ -1,0 +1,200 @@
+//! `quotas`: the declared upstreams.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use paceline::quota::declare::DeclareError;
+use paceline::quota::library::{Entry, Library, LibraryError};
+use paceline::quota::{Limit, Sureness, Upstream};
+use paceline::report::limits::{self, Described, describe};
+use serde_json::{Value, json};
+
+use crate::args::tools::{QuotasArgs, QuotasCommand};
+use crate::context::Context;
+use crate::exit::{Exit, wrong};
+use crate::render::table::{indented, table};
+
+/// Lists, shows or checks quota files.
+pub fn run(args: QuotasArgs, context: &Context) -> anyhow::Result<Exit> {
+    match args.command {
+        QuotasCommand::List => list(context),
+        QuotasCommand::Show { name, origin } => show(&name, origin, context),
+        QuotasCommand::Check { what } => check(&what, context),
+    }
+}
+
+fn list(context: &Context) -> anyhow::Result<Exit> {
+    let library = context.library();
+    let all: Vec<_> =
+        library.list().into_iter().map(|entry| (library.get(&entry.name), entry)).collect();
+    if context.global.json {
+        let told = all.iter().map(|(upstream, entry)| listed(upstream.as_deref().ok(), entry));
+        context.out.json(&Value::from(told.collect::<Vec<_>>()))?;
+        return Ok(Exit::Done);
+    }
+    let rows: Vec<_> = all.iter().map(|(upstream, entry)| row(upstream, entry)).collect();
+    context.out.text(&table(["NAME", "TITLE", "LIMITS", "CHECKED", "FROM"], &rows))?;
+    Ok(Exit::Done)
+}
+
+fn listed(upstream: Option<&Upstream>, entry: &Entry) -> Value {
+    json!({
+        "name": entry.name, "file": entry.file, "built_in": entry.built_in,
+        "valid": upstream.is_some(),
+        "title": upstream.map(|upstream| &upstream.title),
+        "docs": upstream.and_then(|upstream| upstream.docs.as_ref()),
+        "checked": upstream.and_then(|upstream| upstream.checked.as_ref()),
+        "limits": upstream.map(|upstream| upstream.limits.iter().map(limits::limit).collect::<Vec<_>>()),
+    })
+}
+
+fn row(upstream: &Result<Arc<Upstream>, LibraryError>, entry: &Entry) -> [String; 5] {
+    let from = entry.file.clone();
+    let Ok(upstream) = upstream else {
+        let hint = format!("paceline quotas check {}", entry.name);
+        return [entry.name.clone(), "(invalid)".to_owned(), hint, String::new(), from];
+    };
+    let limits: Vec<_> = upstream.limits.iter().map(short).collect();
+    let checked = upstream.checked.clone().unwrap_or_default();
+    [entry.name.clone(), upstream.title.clone(), limits.join("; "), checked, from]
+}
+
+fn short(limit: &Limit) -> String {
+    let sure = match limit.sure {
+        Sureness::Documented => "",
+        Sureness::Observed => " (observed)",
+        Sureness::Guess => " (a guess)",
+    };
+    format!("{}{sure}", describe(&limit.rule).declared)
+}
+
+fn show(name: &str, origin: bool, context: &Context) -> anyhow::Result<Exit> {
+    let lines = context.library().lines(name)?;
+    if context.global.json {
+        let all = lines
+            .iter()
+            .map(|line| json!({"text": line.text, "file": line.file, "line": line.line}));
+        context.out.json(&Value::from(all.collect::<Vec<_>>()))?;
+        return Ok(Exit::Done);
+    }
+    let place = |line: &paceline::quota::declare::Line| format!("{}:{}", line.file, line.line);
+    let width = lines.iter().map(|line| place(line).chars().count()).max().unwrap_or(0);
+    for line in &lines {
+        match origin {
+            true => context.out.text(&format!("{:width$}  {}", place(line), line.text))?,
+            false => context.out.text(&line.text)?,
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn check(what: &[String], context: &Context) -> anyhow::Result<Exit> {
+    let names: Vec<String> = match what {
+        [] => context.library().names().into_iter().collect(),
+        what => what.to_vec(),
+    };
+    let mut all = Vec::new();
+    let mut exit = Exit::Done;
+    for name in names {
+        let checked = one(&name, context)?;
+        if checked.is_err() {
+            exit = Exit::Usage;
+        }
+        match context.global.json {
+            true => all.push(as_json(&name, &checked)),
+            false => tell(&name, &checked, context)?,
+        }
+    }
+    if context.global.json {
+        context.out.json(&Value::from(all))?;
+    }
+    Ok(exit)
+}
+
+/// A name, or a file with whatever it extends.
+fn one(what: &str, context: &Context) -> anyhow::Result<Result<Arc<Upstream>, LibraryError>> {
+    let path = Path::new(what);
+    if !what.contains('/') && path.extension().is_none_or(|kind| kind != "toml") {
+        return Ok(context.library().get(what));
+    }
+    let (Some(stem), true) = (path.file_stem().and_then(|stem| stem.to_str()), path.is_file())
+    else {
+        return wrong(format!("there is no file `{what}`"));
+    };
+    if path.extension().is_none_or(|kind| kind != "toml") {
+        return wrong(format!("`{what}` is no quota file: its name must end in .toml"));
+    }
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let library = match &context.global.quotas {
+        None => Library::usual(Some(folder)),
+        Some(quotas) => Library::new(vec![folder.to_owned(), quotas.clone(), "quotas".into()]),
+    };
+    Ok(library.get(stem))
+}
+
+fn as_json(name: &str, checked: &Result<Arc<Upstream>, LibraryError>) -> Value {
+    match checked {
+        Ok(upstream) => json!({
+            "name": upstream.name, "valid": true, "problems": [],
+            "limits": upstream.limits.iter().map(limits::limit).collect::<Vec<_>>(),
+        }),
+        Err(error) => json!({
+            "name": name, "valid": false, "problems": problems(error), "limits": [],
+        }),
+    }
+}
+
+fn problems(error: &LibraryError) -> Vec<Value> {
+    match error {
+        LibraryError::Invalid(DeclareError { problems, .. }) => {
+            let told = problems.iter().map(|problem| {
+                json!({
+                    "file": problem.file, "line": problem.line, "column": problem.column,
+                    "message": problem.message, "fix": problem.fix,
+                })
+            });
+            told.collect()
+        }
+        other => vec![json!({ "message": other.to_string() })],
+    }
+}
+
+fn tell(
+    name: &str,
+    checked: &Result<Arc<Upstream>, LibraryError>,
+    context: &Context,
+) -> anyhow::Result<()> {
+    let upstream = match checked {
+        Ok(upstream) => upstream,
+        Err(error) => {
+            context.complain(&error.to_string());
+            return Ok(context.out.text(&format!("{name}: invalid"))?);
+        }
+    };
+    context.out.text(&format!("{}: valid", upstream.name))?;
+    for limit in &upstream.limits {
+        let told = describe(&limit.rule);
+        context.out.text(&indented(&in_words(&limit.name, "", &told)))?;
+        warn(&upstream.name, &limit.name, &told, context);
+        for exception in &limit.exceptions {
+            let told = describe(&exception.rule);
+            let when = format!(" where {}", paceline::report::why::key(&exception.when));
+            context.out.text(&indented(&in_words(&limit.name, &when, &told)))?;
+            warn(&upstream.name, &limit.name, &told, context);
+        }
+    }
+    Ok(())
+}
+
+fn in_words(name: &str, when: &str, told: &Described) -> String {
+    format!("{name}{when}: declared {}; planned {}", told.declared, told.planned)
+}
+
+fn warn(upstream: &str, limit: &str, told: &Described, context: &Context) {
+    if let Some(warning) = &told.warning {
+        context.complain(&format!("warning: {upstream} limit `{limit}`: {warning}"));
+    }
+}

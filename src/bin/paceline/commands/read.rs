@@ -1,0 +1,139 @@
+//! `read`: what saved answers mean. JSON lines in, readings out.
+
+use std::collections::BTreeSet;
+use std::io::BufRead as _;
+use std::sync::Arc;
+
+use paceline::clock::Timestamp;
+use paceline::quota::Upstream;
+use paceline::quota::library::{Library, LibraryError};
+use paceline::reading::{Answer, Reading, read};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::args::tools::ReadArgs;
+use crate::context::Context;
+use crate::exit::Exit;
+
+/// A saved answer.
+#[derive(Debug, Deserialize)]
+struct Saved {
+    #[serde(default)]
+    id: Value,
+    upstream: Option<String>,
+    #[serde(default = "get")]
+    method: String,
+    url: String,
+    received_at: Option<String>,
+    status: u16,
+    #[serde(default)]
+    headers: Vec<(String, String)>,
+    #[serde(default)]
+    body: Value,
+}
+
+fn get() -> String {
+    "GET".to_owned()
+}
+
+/// Reads answers until the input ends. A line that is none is told, and the others are read.
+pub fn run(args: &ReadArgs, context: &Context) -> anyhow::Result<Exit> {
+    let library = context.library();
+    let named = args.upstream.as_deref().map(|name| library.get(name)).transpose()?;
+    let mut reader = Reader { library, named, unknown: BTreeSet::new(), context };
+    let mut input = std::io::stdin().lock();
+    let mut exit = Exit::Done;
+    let mut line = Vec::new();
+    for number in 1_u64.. {
+        line.clear();
+        if input.read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        match reader.line(&line, number) {
+            Ok(told) => {
+                context.out.json_line(&told)?;
+                // Whoever feeds lines one by one waits for each answer.
+                context.out.flush()?;
+            }
+            Err(problem) => {
+                exit = Exit::Usage;
+                context.complain(&format!("line {number}: {problem}"));
+            }
+        }
+    }
+    Ok(exit)
+}
+
+struct Reader<'c> {
+    library: Arc<Library>,
+    named: Option<Arc<Upstream>>,
+    /// Names without a quota file that were told already.
+    unknown: BTreeSet<String>,
+    context: &'c Context,
+}
+
+impl Reader<'_> {
+    fn line(&mut self, line: &[u8], number: u64) -> Result<Value, String> {
+        let saved: Saved = serde_json::from_slice(line)
+            .map_err(|error| format!("it is no saved answer: {error}"))?;
+        let received_at = match &saved.received_at {
+            Some(text) => instant(text)?,
+            None => self.context.wall(),
+        };
+        let upstream = self.upstream(&saved, number)?;
+        let body = match &saved.body {
+            Value::Null => String::new(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let method = saved.method.to_ascii_uppercase();
+        let answer = Answer {
+            method: &method,
+            url: &saved.url,
+            received_at,
+            status: saved.status,
+            headers: &saved.headers,
+            body: body.as_bytes(),
+        };
+        Ok(told(saved.id.clone(), &read(upstream.as_deref(), &answer)))
+    }
+
+    /// The upstream that the line names, else that of `--upstream`, else the one that its URL matches.
+    fn upstream(&mut self, saved: &Saved, number: u64) -> Result<Option<Arc<Upstream>>, String> {
+        let by_url = || self.library.match_url(&saved.url);
+        let Some(name) = &saved.upstream else {
+            return Ok(self.named.clone().or_else(by_url));
+        };
+        match self.library.get(name) {
+            Ok(upstream) => Ok(Some(upstream)),
+            Err(error @ LibraryError::Unknown { .. }) => {
+                let found = by_url();
+                if self.unknown.insert(name.clone()) {
+                    let how = found.as_ref().map_or("the built-in readers".to_owned(), |found| {
+                        format!("the rules of {}", found.name)
+                    });
+                    self.context.note(&format!("line {number}: {error}; read by {how}"));
+                }
+                Ok(found)
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+fn instant(text: &str) -> Result<Timestamp, String> {
+    let at = chrono::DateTime::parse_from_rfc3339(text);
+    at.map(|at| at.to_utc().into())
+        .map_err(|error| format!("received_at `{text}` is no RFC 3339 instant: {error}"))
+}
+
+fn told(id: Value, reading: &Reading) -> Value {
+    json!({
+        "id": id, "reason": reading.reason, "retryable": reading.retryable,
+        "retry_at": paceline::report::instant(reading.retry_at), "source": reading.source,
+        "limit": reading.limit, "detail": reading.detail,
+    })
+}

@@ -1,0 +1,170 @@
+//! `why`: what holds a job or an upstream back, and until when.
+
+use paceline::job::{JobId, JobState};
+use paceline::report::why as told;
+use paceline::report::words::figure;
+use paceline::store::sqlite::SqliteStore;
+use paceline::store::views::{JobView, LimitView, Turn, UpstreamView};
+use paceline::store::{Filter, Store as _};
+use serde_json::Value;
+
+use super::status::{jobs_line, partition_line, zone};
+use crate::args::look::WhyArgs;
+use crate::context::Context;
+use crate::exit::{Exit, wrong};
+use crate::render::text::{count, grouped, visible};
+use crate::render::time::Times;
+
+/// Tells what holds something back.
+pub async fn run(args: WhyArgs, context: &Context) -> anyhow::Result<Exit> {
+    let store = context.store()?;
+    match args.what.parse::<i64>() {
+        Ok(_) => job(&store, &args.what, context).await,
+        Err(_) if args.what.contains("://") => job(&store, &args.what, context).await,
+        Err(_) => upstream(&store, &args.what, context).await,
+    }
+}
+
+/// The job of that number, or the latest of that URL.
+pub async fn find(store: &SqliteStore, what: &str, context: &Context) -> anyhow::Result<JobView> {
+    let filter = match what.parse() {
+        Ok(id) => Filter { ids: vec![JobId(id)], ..Filter::default() },
+        Err(_) => Filter { url: Some(what.to_owned()), ..Filter::default() },
+    };
+    let declared = context.declared(store).await?;
+    match store.jobs(filter, declared).await?.pop() {
+        Some(job) => Ok(job),
+        None if what.parse::<i64>().is_ok() => wrong(format!("there is no job {what}")),
+        None => wrong(format!("there is no job of `{what}`; `paceline jobs` lists them")),
+    }
+}
+
+async fn job(store: &SqliteStore, what: &str, context: &Context) -> anyhow::Result<Exit> {
+    let job = find(store, what, context).await?;
+    if context.global.json {
+        context.out.json(&told::job(&job))?;
+        return Ok(Exit::Done);
+    }
+    let times = context.times();
+    context.out.text(&format!("job {} of {}: {}", job.id, job.upstream, reason(&job, &times)))?;
+    let Ok(declared) = context.library().get(&job.upstream) else { return Ok(Exit::Done) };
+    let view = store.upstream(declared).await?;
+    if let Some(wait) = &job.waiting {
+        if let Some(until) = wait.until {
+            let zone = zone(&view, wait.limit.as_deref());
+            context.out.text(&format!("  until {}", times.both(until, zone)))?;
+        }
+        // Its own instances, and those without a key.
+        let own = |limit: &&LimitView| {
+            limit.key.iter().all(|(name, value)| job.partition.get(name) == Some(value))
+        };
+        for limit in view.limits.iter().filter(own) {
+            context.out.text(&format!("  {}", evidence(limit, &times)))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn reason(job: &JobView, times: &Times) -> String {
+    let Some(wait) = &job.waiting else {
+        let last = match (&job.reason, &job.detail) {
+            (Some(reason), Some(detail)) => format!(" ({reason}: {})", visible(detail)),
+            (Some(reason), None) => format!(" ({reason})"),
+            _ => String::new(),
+        };
+        return match (job.state, job.ended_at) {
+            (JobState::Queued, _) => "ready: it goes as soon as a runner takes it".to_owned(),
+            (state, Some(at)) => format!("{state} since {}{last}", times.here(at)),
+            (state, None) => format!("{state}{last}"),
+        };
+    };
+    let what = match (wait.turn, &wait.limit) {
+        (Turn::Held, _) => "held until a person acts".to_owned(),
+        (turn, Some(limit)) => format!("{} for the limit `{limit}`", turn.name()),
+        (turn, None) => turn.name().to_owned(),
+    };
+    let detail = match wait.detail.as_str() {
+        "" => String::new(),
+        detail => format!(": {}", visible(detail)),
+    };
+    format!("{what} ({}{detail})", wait.reason)
+}
+
+/// What a limit counts, and what was said about it.
+fn evidence(limit: &LimitView, times: &Times) -> String {
+    let mut text = format!("{} {}", limit.kind, limit.name);
+    if !limit.key.is_empty() {
+        text.push_str(&format!(" [{}]", told::key(&limit.key)));
+    }
+    match (limit.kind, limit.spent, limit.effective_rate) {
+        ("rate", _, Some(rate)) => text.push_str(&format!(": paced at {} a second", figure(rate))),
+        (_, Some(spent), _) => {
+            text.push_str(&format!(": {} of {}", grouped(spent), grouped(limit.amount)));
+        }
+        _ => {}
+    }
+    if let Some(left) = limit.remaining {
+        text.push_str(&format!(", {} left by the upstream's report", grouped(left)));
+    }
+    if let Some(resets) = limit.resets_at {
+        text.push_str(&format!(", resets {}", times.both(resets, limit.zone)));
+    }
+    if let Some(until) = limit.blocked_until {
+        let reason = limit.reason.as_deref().unwrap_or("refused");
+        text.push_str(&format!("\n    closed ({reason}) until {}", times.from_here(until)));
+        if let Some(detail) = &limit.detail {
+            text.push_str(&format!("\n    it said: {}", visible(detail)));
+        }
+    }
+    text
+}
+
+async fn upstream(store: &SqliteStore, name: &str, context: &Context) -> anyhow::Result<Exit> {
+    let view = store.upstream(context.upstream(name)?).await?;
+    if context.global.json {
+        let all: Vec<Value> = view.partitions.iter().map(told::partition).collect();
+        context.out.json(&Value::from(all))?;
+        return Ok(Exit::Done);
+    }
+    let times = context.times();
+    context.out.text(&format!("{name}: {}", jobs_line(&view.jobs)))?;
+    partitions(&view, &times, context)?;
+    for limit in &view.limits {
+        context.out.text(&format!("  {}", evidence(limit, &times)))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn partitions(view: &UpstreamView, times: &Times, context: &Context) -> anyhow::Result<()> {
+    if view.partitions.is_empty() {
+        context.out.text("  nothing is held back")?;
+    }
+    for partition in &view.partitions {
+        context.out.text(&format!("  {}", partition_line(partition, view, times)))?;
+        if partition.wait.turn == Turn::Held {
+            context.out.text(&format!(
+                "    when that is mended: paceline resume {}{}",
+                view.name,
+                key_flags(&partition.key)
+            ))?;
+        }
+    }
+    if view.omitted > 0 {
+        context
+            .out
+            .text(&format!("  and {}", count(view.omitted, "more instance or partition")))?;
+    }
+    Ok(())
+}
+
+fn key_flags(key: &paceline::job::Columns) -> String {
+    let quoted = |text: String| match text
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "=-_./:@".contains(c))
+    {
+        true => text,
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    };
+    let flag = |(name, value)| format!(" --key {}", quoted(format!("{name}={value}")));
+    key.iter().map(flag).collect()
+}
