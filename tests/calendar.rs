@@ -145,7 +145,7 @@ fn near_change(zone: Tz, year: i32, second: bool, off_by: i64) -> DateTime<Utc> 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(160))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn windows_are_what_a_watcher_of_the_clock_sees(
@@ -178,6 +178,25 @@ proptest! {
         prop_assert_eq!(calendar.window(window.next_reset.shifted(-1)), window);
         let next = calendar.window(window.next_reset);
         prop_assert_eq!(next.start, window.next_reset);
+    }
+}
+
+#[test]
+fn a_label_that_comes_twice_resets_once() {
+    let set_back = [
+        ("America/Los_Angeles", "2026-11-01T09:00:00Z", "01:30"),
+        ("Australia/Lord_Howe", "2026-04-04T15:00:00Z", "01:45"),
+        ("America/St_Johns", "2010-11-07T02:31:00Z", "00:00"),
+        ("America/Sao_Paulo", "2018-02-18T02:00:00Z", "23:30"),
+    ];
+    for (zone, changed_at, label) in set_back {
+        for (per, resets_at) in [(Per::Hour, "50"), (Per::Day, label)] {
+            let calendar = Calendar::parse(zone, per, resets_at).unwrap();
+            for minutes in [-31, -1, 0, 10, 29, 30, 45, 61] {
+                let at = changed_at.parse::<DateTime<Utc>>().unwrap() + Duration::minutes(minutes);
+                check(&calendar, at, 2);
+            }
+        }
     }
 }
 
