@@ -194,13 +194,20 @@ pub struct Timeline {
     anchor: Option<Anchor>,
     /// Highest store instant handed out, for machines whose only clock may run back.
     highest: Arc<AtomicI64>,
+    /// Wall time less store time, as last handed out.
+    skew: Arc<AtomicI64>,
 }
+
+/// The two clocks are read one after the other, and the wall clock is slewed: a difference of this size
+/// is no step, and an instant converted there and back must come out as it was.
+const SKEW_NOISE: i64 = 5_000_000;
 
 impl Timeline {
     /// A timeline over `clock`. `anchor` is `None` where the machine has no boot-time clock; store
     /// time is then the wall clock, never running back and never before `seen_at`.
     pub fn new(clock: Arc<dyn Clock>, anchor: Option<Anchor>, seen_at: Timestamp) -> Self {
-        Timeline { clock, anchor, highest: Arc::new(AtomicI64::new(seen_at.as_nanos())) }
+        let highest = Arc::new(AtomicI64::new(seen_at.as_nanos()));
+        Timeline { clock, anchor, highest, skew: Arc::default() }
     }
 
     /// Both times, now.
@@ -213,7 +220,19 @@ impl Timeline {
             _ => wall,
         };
         let before = self.highest.fetch_max(store.as_nanos(), Ordering::Relaxed);
-        Now { store: store.max(Timestamp(before)), wall }
+        let store = store.max(Timestamp(before));
+        Now { store, wall: self.steady(store, wall) }
+    }
+
+    /// The wall clock, as far from store time as it was before where it moved by no more than noise.
+    fn steady(&self, store: Timestamp, wall: Timestamp) -> Timestamp {
+        let skew = wall.0.saturating_sub(store.0);
+        let known = self.skew.load(Ordering::Relaxed);
+        if skew.abs_diff(known) <= SKEW_NOISE.unsigned_abs() {
+            return store.shifted(known);
+        }
+        self.skew.store(skew, Ordering::Relaxed);
+        wall
     }
 
     /// Resolves at the store instant `at`, or at once where it has passed.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::guard::Guard;
 use super::prepare::{PrepareError, Prepared, prepare};
 use super::transport::{NoAnswer, Received, Transport};
-use super::{Event, Tell};
+use super::{Event, Leave, Tell};
 use crate::clock::Timestamp;
 use crate::job::{Columns, JobId};
 use crate::quota::{KeepBody, LimitRule, Upstream};
@@ -30,6 +30,7 @@ pub(super) struct Way<S, T> {
     pub upstream: Arc<Upstream>,
     pub secrets: Arc<Secrets>,
     pub guard: Arc<Mutex<Guard>>,
+    pub leave: Leave,
     pub tell: Tell,
 }
 
@@ -90,6 +91,9 @@ impl<S: Store, T: Transport> Way<S, T> {
             let now = timeline.now().store;
             if now > latest {
                 return Err(ReleaseWhy::Forfeited);
+            }
+            if *self.leave.borrow() {
+                return Err(ReleaseWhy::Drained);
             }
             if call.deadline_passed(now) {
                 return Err(ReleaseWhy::Expired);

@@ -344,6 +344,7 @@ impl<S: Store, T: Transport> Lane<S, T> {
             upstream: Arc::clone(&self.upstream),
             secrets: Arc::clone(&self.shared.secrets),
             guard: Arc::clone(&self.guard),
+            leave: self.shared.leave.clone(),
             tell: Arc::clone(&self.shared.tell),
         };
         let random = self.rng.random();
