@@ -126,6 +126,8 @@ subjects! {
         many_under_way_hold_once,
         a_key_that_stays_pending_is_misconfigured,
         what_is_held_delays_no_other,
+        a_resume_does_not_cut_a_hint_short,
+        a_resume_sends_no_second_probe,
     }
     "conformance/settles.rs" settles {
         an_answer_ends_its_job,
@@ -195,5 +197,8 @@ subjects! {
         a_block_is_told_with_the_servers_words,
         the_log_is_filtered_and_ordered,
         columns_and_instants_are_told,
+    }
+    "conformance/model.rs" model {
+        any_life_keeps_the_promises,
     }
 }

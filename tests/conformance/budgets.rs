@@ -230,9 +230,7 @@ pub fn a_large_job_is_not_starved_by_small_ones<S: Store>(make: Make<'_, S>) {
     let sites = limit("site", "budget", "amount = 99999\nper = \"day\"\ntime_zone = \"UTC\"\nkey = [\"site\"]");
     let rate = limit("rate", "rate", "rate = \"10/s\"\nburst = 5\ncost = \"pages\"");
     let w = World::new(make, &format!("{rate}{sites}"));
-    for _ in 0..400 {
-        w.add(1, &[("site", "small"), ("pages", "1")]);
-    }
+    w.add(400, &[("site", "small"), ("pages", "1")]);
     w.claim(9);
     let large = w.add(1, &[("site", "large"), ("pages", "5")])[0];
     w.run(w.now() + secs(20));

@@ -170,3 +170,29 @@ pub fn what_is_held_delays_no_other<S: Store>(make: Make<'_, S>) {
     assert_eq!(sent.len(), 4);
     assert_eq!(w.count(JobState::Queued), 4);
 }
+
+pub fn a_resume_does_not_cut_a_hint_short<S: Store>(make: Make<'_, S>) {
+    let w = world(make);
+    let call = w.one();
+    let site = call.partition["site"].clone();
+    let hint = w.store.now().wall + secs(60);
+    w.say(&call, crate::world::refusal(Reason::RateLimited, hint, ""));
+    w.hold(&[("site", &site)]);
+    w.resume(&[("site", &site)]);
+    assert!(w.claim(64).iter().all(|call| call.partition["site"] != site));
+    assert_eq!(w.nothing(), Some(hint));
+}
+
+pub fn a_resume_sends_no_second_probe<S: Store>(make: Make<'_, S>) {
+    let w = World::new(make, &by_site());
+    w.add(5, &[("site", "a")]);
+    let call = w.one();
+    w.say(&call, said(Reason::RateLimited));
+    w.pass(secs(1));
+    let probe = w.one();
+    w.hold(&[("site", "a")]);
+    w.resume(&[("site", "a")]);
+    assert_eq!(w.nothing(), None, "the probe is out");
+    w.ok(&probe);
+    assert_eq!(w.claim(64).len(), 4);
+}

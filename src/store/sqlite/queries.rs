@@ -164,11 +164,14 @@ pub(super) const INSTANCES_PROBED: &str = "SELECT id FROM limit_instance WHERE p
 pub(super) const INSTANCE_CLOSED: &str = "SELECT 1 FROM limit_instance WHERE id = :id
     AND blocked_until IS NOT NULL
     AND (blocked_until > :now OR (refusals > 0 AND probe_call IS NOT :call))";
-pub(super) const GATE_HALF_OPEN: &str = "INSERT INTO limit_instance
+/// A block that the upstream asked for stands, though a person lets go; so does a probe that is out.
+pub(super) const GATE_HALF_OPEN: &str = "INSERT INTO limit_instance AS gate
         (upstream_id, limit_name, key, blocked_at, blocked_until, block_reason, refusals)
     VALUES (:upstream, '', :key, :now, :now, 'resumed', 1)
-    ON CONFLICT DO UPDATE SET blocked_at = excluded.blocked_at, refusals = 1, probe_call = NULL,
-        blocked_until = excluded.blocked_until, block_reason = excluded.block_reason
+    ON CONFLICT DO UPDATE SET blocked_at = excluded.blocked_at, refusals = 1,
+        blocked_until = max(coalesce(gate.blocked_until, :now), :now),
+        block_reason = CASE WHEN gate.blocked_until > :now THEN gate.block_reason
+                            ELSE excluded.block_reason END
     RETURNING id";
 pub(super) const GATES_BLOCKED: &str = "SELECT key FROM limit_instance
     WHERE upstream_id = :upstream AND blocked_until > :now AND blocked_until IS NOT NULL

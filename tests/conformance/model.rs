@@ -1,0 +1,494 @@
+//! A random life: several processes add, claim, send, are told all kinds of things, die and come
+//! back, while somebody sets the clock. What must hold is checked from outside, by plain counting.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+
+use paceline::clock::{NANOS_PER_SEC, Timestamp};
+use paceline::job::{CallId, Columns, JobId, JobState};
+use paceline::reading::{Reading, Reason};
+use paceline::store::{Act, Call, Filter, ReleaseWhy, RunnerId, SettleEnd, Store};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+use crate::world::{Make, World, limit, millis, refusal, said, secs};
+
+const RATE: usize = 20;
+const HOURLY: u64 = 14;
+const SPAN: usize = 4;
+const PLACES: usize = 2;
+
+fn limits() -> String {
+    let hourly = format!("amount = {HOURLY}\nper = \"hour\"\ntime_zone = \"UTC\"");
+    [
+        limit("rate", "rate", &format!("rate = \"{RATE}/s\"\nburst = 3")),
+        limit("hourly", "budget", &hourly),
+        limit("span", "rolling", &format!("amount = {SPAN}\nper = \"1m\"\nkey = [\"site\"]")),
+        limit("places", "concurrency", &format!("amount = {PLACES}\nkey = [\"pool\"]")),
+        "[retry]\nmax_attempts = 4\nmax_interval = \"1m\"\n".to_owned(),
+    ]
+    .concat()
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Add { site: u8, count: u8, priority: u8, delay: u8, deadline: Option<u16>, post: bool },
+    Claim { who: usize, most: usize },
+    Settle { which: usize, said: Said },
+    /// An answer to a call whose lease has run out.
+    Late { which: usize, said: Said },
+    Release { which: usize },
+    Die { who: usize },
+    Sweep,
+    Pass { millis: u32 },
+    Step { secs: i32 },
+    Hold { site: u8 },
+    Resume { site: Option<u8> },
+    Cancel { which: usize },
+    Retry,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Said {
+    Ok,
+    NotFound,
+    Fault,
+    NoAnswer,
+    NeverLeft,
+    Wait { secs: u16, limit: &'static str },
+    TooFast,
+    Overloaded,
+    Misconfigured,
+}
+
+fn any_said() -> impl Strategy<Value = Said> {
+    let limit = prop_oneof![Just(""), Just("span"), Just("hourly"), Just("places")];
+    prop_oneof![
+        6 => Just(Said::Ok),
+        1 => Just(Said::NotFound),
+        1 => Just(Said::Fault),
+        1 => Just(Said::NoAnswer),
+        1 => Just(Said::NeverLeft),
+        2 => (1_u16..200, limit).prop_map(|(secs, limit)| Said::Wait { secs, limit }),
+        1 => Just(Said::TooFast),
+        1 => Just(Said::Overloaded),
+        1 => Just(Said::Misconfigured),
+    ]
+}
+
+fn any_op() -> impl Strategy<Value = Op> {
+    let add = (0_u8..4, 1_u8..6, 0_u8..3, 0_u8..40, prop::option::weighted(0.2, 1_u16..900), any::<bool>())
+        .prop_map(|(site, count, priority, delay, deadline, post)| Op::Add {
+            site,
+            count,
+            priority,
+            delay: delay.saturating_sub(30),
+            deadline,
+            post,
+        });
+    prop_oneof![
+        4 => add,
+        8 => (0_usize..3, 1_usize..8).prop_map(|(who, most)| Op::Claim { who, most }),
+        8 => (any::<usize>(), any_said()).prop_map(|(which, said)| Op::Settle { which, said }),
+        1 => (any::<usize>(), any_said()).prop_map(|(which, said)| Op::Late { which, said }),
+        2 => any::<usize>().prop_map(|which| Op::Release { which }),
+        1 => (0_usize..3).prop_map(|who| Op::Die { who }),
+        1 => Just(Op::Sweep),
+        6 => prop_oneof![1_u32..300, 300_u32..5_000, 5_000_u32..100_000].prop_map(|millis| Op::Pass { millis }),
+        1 => prop_oneof![Just(-7200), Just(7200), Just(-90), Just(90), Just(100_000)].prop_map(|secs| Op::Step { secs }),
+        1 => (0_u8..4).prop_map(|site| Op::Hold { site }),
+        1 => prop::option::of(0_u8..4).prop_map(|site| Op::Resume { site }),
+        1 => any::<usize>().prop_map(|which| Op::Cancel { which }),
+        1 => Just(Op::Retry),
+    ]
+}
+
+/// A call that is, or may be, out.
+struct Out {
+    call: Call,
+    /// What the wall clock will show at its slot, as the claim saw it.
+    wall_at: Timestamp,
+    who: usize,
+    marked: bool,
+}
+
+/// A call that left, or may have.
+#[derive(Clone)]
+struct Sent {
+    slot_at: Timestamp,
+    wall_at: Timestamp,
+    site: String,
+}
+
+struct Life<'w, S: Store> {
+    w: &'w World<S>,
+    processes: [Option<(S, RunnerId)>; 3],
+    out: BTreeMap<CallId, Out>,
+    stale: Vec<Out>,
+    sent: Vec<Sent>,
+    added: Vec<JobId>,
+    /// What must stay closed, by limit and key, and until when.
+    shut: BTreeMap<(String, Columns), Timestamp>,
+    /// Partitions that were refused and not answered since, with the last call before the refusal: of
+    /// those after it one goes at a time.
+    probing: BTreeMap<String, CallId>,
+    held: BTreeSet<String>,
+    /// The last call that was claimed.
+    last: CallId,
+    /// Jobs that may have been done and must not be sent again.
+    unsure: BTreeSet<JobId>,
+}
+
+fn site_of(call: &Call) -> String {
+    call.partition["site"].clone()
+}
+
+impl<'w, S: Store> Life<'w, S> {
+    fn new(w: &'w World<S>) -> Self {
+        let (out, stale, sent, added) = Default::default();
+        let (shut, probing, held, unsure) = Default::default();
+        let last = CallId(0);
+        let processes = [const { None }; 3];
+        Life { w, processes, out, stale, sent, added, shut, probing, held, last, unsure }
+    }
+
+    fn live(&mut self, op: &Op) {
+        match op.clone() {
+            Op::Add { .. } => self.add(op),
+            Op::Claim { who, most } => self.claim(who, most),
+            Op::Settle { which, said } => self.settle(which, said),
+            Op::Late { which, said } => self.late(which, said),
+            Op::Release { which } => self.release(which),
+            Op::Die { who } => self.processes[who] = None,
+            Op::Sweep => {
+                self.w.sweep();
+                self.buried();
+            }
+            Op::Pass { millis: span } => self.w.pass(millis(u64::from(span))),
+            Op::Step { secs } => self.w.fixture.clock.step_wall(i64::from(secs) * NANOS_PER_SEC),
+            Op::Hold { site } => {
+                self.w.hold(&[("site", &site.to_string())]);
+                if self.has_partition(site) {
+                    self.held.insert(site.to_string());
+                }
+            }
+            Op::Resume { site } => self.resume(site),
+            Op::Cancel { which } => {
+                if let Some(id) = pick(&self.added, which) {
+                    self.w.act_on(*id, Act::Cancel);
+                }
+            }
+            Op::Retry => {
+                self.w.act(Filter::default(), Act::Retry);
+                self.unsure.clear();
+            }
+        }
+        self.check();
+    }
+
+    fn has_partition(&self, site: u8) -> bool {
+        let jobs = self.w.jobs(Filter::default());
+        jobs.iter().any(|job| job.partition["site"] == site.to_string())
+    }
+
+    fn add(&mut self, op: &Op) {
+        let Op::Add { site, count, priority, delay, deadline, post } = op else { return };
+        let pool = if site % 2 == 0 { "even" } else { "odd" };
+        let jobs = (0..*count).map(|_| {
+            let mut job = self.w.job(&[("site", &site.to_string()), ("pool", pool)]);
+            job.priority = *priority;
+            job.not_before = Some(self.w.now() + secs(u64::from(*delay)));
+            job.deadline_at = deadline.map(|at| self.w.now() + secs(u64::from(at)));
+            if *post {
+                job.request.method = "POST".to_owned();
+                job.repeatable = false;
+            }
+            job
+        });
+        let added = self.w.add_jobs(jobs.collect());
+        self.added.extend(added.ids);
+    }
+
+    /// Enters a process that is not there; it finds what dead ones left.
+    fn enter(&mut self, who: usize) {
+        if self.processes[who].is_none() {
+            self.processes[who] = Some(self.w.another());
+            self.buried_but(who);
+        }
+    }
+
+    fn claim(&mut self, who: usize, most: usize) {
+        self.enter(who);
+        let Some((store, runner)) = &self.processes[who] else { return };
+        let now = self.w.store.now();
+        let claimed = self.w.claimed_by(store, *runner, most);
+        for call in claimed.calls {
+            self.may_go(&call);
+            self.last = self.last.max(call.id);
+            let mark = call.id.0 % 2 == 0;
+            if mark {
+                self.w.wait(store.mark(vec![call.id])).unwrap();
+            }
+            let wall_at = now.to_wall(call.slot_at);
+            let marked = mark || call.repeatable;
+            let before = self.out.insert(call.id, Out { call, wall_at, who, marked });
+            assert!(before.is_none(), "a call id given out twice");
+        }
+    }
+
+    fn may_go(&self, call: &Call) {
+        let site = site_of(call);
+        assert!(!self.held.contains(&site), "site {site} is held");
+        assert!(!self.unsure.contains(&call.job.id), "job {} may have been done", call.job.id);
+        for ((limit, key), until) in &self.shut {
+            let concerned = key.iter().all(|(name, value)| call.partition.get(name) == Some(value));
+            assert!(
+                !concerned || call.slot_at >= *until,
+                "`{limit}` of {key:?} is closed until {until}, not {}",
+                call.slot_at
+            );
+        }
+        if let Some(refused) = self.probing.get(&site) {
+            let after = |out: &&Out| site_of(&out.call) == site && out.call.id > *refused;
+            let others = self.out.values().filter(after).count();
+            assert_eq!(others, 0, "site {site} was refused: one probe goes first, and alone");
+        }
+        assert!(self.out.values().all(|out| out.call.job.id != call.job.id), "a job in two calls");
+    }
+
+    fn reading(&self, said_: Said) -> Reading {
+        match said_ {
+            Said::Ok => said(Reason::Ok),
+            Said::NotFound => said(Reason::NotFound),
+            Said::Fault | Said::NoAnswer | Said::NeverLeft => said(Reason::Transient),
+            Said::Wait { secs: wait, limit } => {
+                let hint = self.w.store.now().wall + secs(u64::from(wait));
+                refusal(Reason::RateLimited, hint, limit)
+            }
+            Said::TooFast => said(Reason::RateLimited),
+            Said::Overloaded => said(Reason::Overloaded),
+            Said::Misconfigured => said(Reason::Misconfigured),
+        }
+    }
+
+    fn settle(&mut self, which: usize, said: Said) {
+        // Only processes that are alive settle.
+        let alive = |out: &&Out| self.processes[out.who].is_some();
+        let ids: Vec<_> = self.out.values().filter(alive).map(|out| out.call.id).collect();
+        let Some(id) = pick(&ids, which).copied() else { return };
+        let Some(out) = self.out.remove(&id) else { return };
+        self.answer(&out, said);
+    }
+
+    fn answer(&mut self, out: &Out, said: Said) {
+        let call = &out.call;
+        self.w.pass_to(call.slot_at.shifted(1));
+        let mut answer = self.w.answer(call, self.reading(said));
+        if matches!(said, Said::NoAnswer | Said::NeverLeft) {
+            answer.status = None;
+        }
+        answer.left = !matches!(said, Said::NeverLeft);
+        let (left, hint) = (answer.left, answer.reading.retry_at);
+        let settled = self.w.settle(answer);
+        if left {
+            self.sent.push(Sent { slot_at: call.slot_at, wall_at: out.wall_at, site: site_of(call) });
+        }
+        if let (Said::Wait { limit, .. }, Some(hint)) = (said, hint) {
+            let until = self.w.store.now().to_store(hint);
+            let key = match limit {
+                "" => call.partition.clone(),
+                "hourly" => Columns::new(),
+                name => {
+                    let column = if name == "span" { "site" } else { "pool" };
+                    Columns::from([(column.to_owned(), call.partition[column].clone())])
+                }
+            };
+            let shut = self.shut.entry((limit.to_owned(), key)).or_insert(until);
+            *shut = (*shut).max(until);
+        }
+        if settled.end == SettleEnd::Ended(JobState::Unsure) {
+            self.unsure.insert(call.job.id);
+        }
+        if settled.hold.is_some() {
+            self.held.insert(site_of(call));
+        }
+        let site = site_of(call);
+        match said {
+            Said::Ok | Said::NotFound | Said::Fault => {
+                if self.probing.get(&site).is_some_and(|refused| call.id > *refused) {
+                    self.probing.remove(&site);
+                }
+            }
+            Said::TooFast | Said::Wait { limit: "", .. } if settled.block.is_some() => {
+                self.probing.insert(site, self.last);
+            }
+            _ => {}
+        }
+    }
+
+    fn late(&mut self, which: usize, said: Said) {
+        if self.stale.is_empty() {
+            return;
+        }
+        let out = self.stale.swap_remove(which % self.stale.len());
+        let (before, held) = (self.sent.len(), self.held.clone());
+        let state = self.w.state(out.call.job.id);
+        self.answer(&out, if matches!(said, Said::NeverLeft) { Said::NoAnswer } else { said });
+        self.sent.truncate(before);
+        assert!(held.is_subset(&self.held));
+        if self.w.state(out.call.job.id) != JobState::Unsure || state != JobState::Unsure {
+            self.unsure.remove(&out.call.job.id);
+        }
+    }
+
+    fn release(&mut self, which: usize) {
+        let alive = |out: &&Out| self.processes[out.who].is_some();
+        let ids: Vec<_> = self.out.values().filter(alive).map(|out| out.call.id).collect();
+        let Some(id) = pick(&ids, which).copied() else { return };
+        let Some(out) = self.out.remove(&id) else { return };
+        self.w.release(&[out.call], ReleaseWhy::Drained);
+    }
+
+    fn resume(&mut self, site: Option<u8>) {
+        match site {
+            Some(site) => {
+                self.w.resume(&[("site", &site.to_string())]);
+                self.held.remove(&site.to_string());
+            }
+            None => {
+                self.w.resume(&[]);
+                self.held.clear();
+            }
+        }
+    }
+
+    fn buried(&mut self) {
+        self.buried_but(usize::MAX);
+    }
+
+    /// A sweep has been: the calls of the dead (but for who has just come back), and those whose lease
+    /// ran out, are over.
+    fn buried_but(&mut self, back: usize) {
+        let now = self.w.now();
+        let over = |out: &Out| {
+            out.call.expires_at <= now || out.who == back || self.processes[out.who].is_none()
+        };
+        let ids: Vec<_> = self.out.values().filter(|out| over(out)).map(|out| out.call.id).collect();
+        for id in ids {
+            let Some(out) = self.out.remove(&id) else { continue };
+            if out.marked {
+                let (slot_at, wall_at) = (out.call.slot_at, out.wall_at);
+                self.sent.push(Sent { slot_at, wall_at, site: site_of(&out.call) });
+                if !out.call.repeatable {
+                    self.unsure.insert(out.call.job.id);
+                }
+            }
+            if out.marked {
+                self.stale.push(out);
+            }
+        }
+    }
+
+    /// All that left, may have, or may yet.
+    fn all_sent(&self) -> Vec<Sent> {
+        let out = self.out.values().map(|out| Sent {
+            slot_at: out.call.slot_at,
+            wall_at: out.wall_at,
+            site: site_of(&out.call),
+        });
+        let mut all: Vec<_> = self.sent.iter().cloned().chain(out).collect();
+        all.sort_by_key(|sent| sent.slot_at);
+        all
+    }
+
+    fn check(&self) {
+        let tally = self.w.tally();
+        assert_eq!(tally.values().sum::<u64>(), self.added.len() as u64, "{tally:?}");
+        assert_eq!(tally[&JobState::Running], self.out.len() as u64);
+        let all = self.all_sent();
+        let slots: Vec<_> = all.iter().map(|sent| sent.slot_at).collect();
+        crate::rates::assert_rolling(&slots, RATE, secs(1));
+        for site in 0..4 {
+            let own = all.iter().filter(|sent| sent.site == site.to_string());
+            let own: Vec<_> = own.map(|sent| sent.slot_at).collect();
+            crate::rates::assert_rolling(&own, SPAN, secs(60));
+        }
+        let hour = |at: Timestamp| at.as_nanos().div_euclid(3600 * NANOS_PER_SEC);
+        for of in [|sent: &Sent| sent.wall_at, |sent: &Sent| sent.slot_at] {
+            let mut hours = BTreeMap::<i64, u64>::new();
+            for sent in &all {
+                *hours.entry(hour(of(sent))).or_default() += 1;
+            }
+            assert!(hours.values().all(|sent| *sent <= HOURLY), "{hours:?}");
+        }
+        let now = self.w.store.now().wall;
+        let this_hour = all.iter().filter(|sent| hour(sent.wall_at) == hour(now)).count() as u64;
+        assert!(self.w.spent("hourly", &[]) >= this_hour, "what was sent is spent");
+        let mut pools = BTreeMap::<&str, usize>::new();
+        for out in self.out.values() {
+            *pools.entry(&out.call.partition["pool"]).or_default() += 1;
+        }
+        assert!(pools.values().all(|out| *out <= PLACES), "{pools:?}");
+    }
+
+    /// In the end all that is queued goes.
+    fn end(mut self) {
+        self.processes = [const { None }; 3];
+        self.w.sweep();
+        self.buried();
+        self.resume(None);
+        let day = Duration::from_secs(86_400);
+        let queued = self.w.count(JobState::Queued);
+        let patience = day * 2 + day * u32::try_from(queued / HOURLY).unwrap();
+        let until = self.w.now() + patience;
+        while self.w.count(JobState::Queued) > 0 && self.w.now() < until {
+            let claimed = self.w.claimed(9);
+            for call in &claimed.calls {
+                self.may_go(call);
+                self.probing.remove(&site_of(call));
+                self.w.ok(call);
+            }
+            if let Some(next) = claimed.next_at
+                && claimed.calls.is_empty()
+            {
+                self.w.pass_to(next);
+            }
+        }
+        assert_eq!(self.w.count(JobState::Queued), 0, "all go in the end");
+    }
+}
+
+fn pick<T>(list: &[T], which: usize) -> Option<&T> {
+    list.get(which.checked_rem(list.len())?)
+}
+
+/// Runs random lives; `CONFORMANCE_SEED` replays one run, `CONFORMANCE_CASES` says how many.
+pub fn any_life_keeps_the_promises<S: Store>(make: Make<'_, S>) {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let seed = number("CONFORMANCE_SEED").unwrap_or_else(|| RandomState::new().hash_one(0));
+    let cases = number("CONFORMANCE_CASES").unwrap_or(16);
+    println!("CONFORMANCE_SEED={seed}");
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let config = Config {
+        cases: u32::try_from(cases).unwrap(),
+        failure_persistence: None,
+        max_shrink_iters: 400,
+        ..Config::default()
+    };
+    let lives = prop::collection::vec(any_op(), 1..90);
+    let run = TestRunner::new_with_rng(config, rng).run(&lives, |ops| {
+        let w = World::new(make, &limits());
+        let mut life = Life::new(&w);
+        for op in &ops {
+            life.live(op);
+        }
+        life.end();
+        Ok(())
+    });
+    if let Err(error) = run {
+        panic!("CONFORMANCE_SEED={seed}: {error}");
+    }
+}
