@@ -24,6 +24,8 @@ mod runners;
 mod schema;
 mod settle;
 mod sweep;
+#[cfg(test)]
+mod tests;
 mod tidy;
 mod usage;
 mod writer;
@@ -205,11 +207,9 @@ impl Store for SqliteStore {
     async fn register(&self, upstreams: Vec<String>) -> Result<(RunnerId, Swept), StoreError> {
         let runner = self.inner.locks.take()?;
         let locks = self.inner.locks.clone();
-        let work = move |txn: &writer::Txn<'_>| {
-            runners::register(txn, runner, &upstreams)?;
-            sweep::sweep(txn, &locks)
-        };
-        let swept = self.inner.writer.write(Durability::Normal, work).await?;
+        let work = move |txn: &writer::Txn<'_>| sweep::register(txn, runner, &upstreams, &locks);
+        let swept = self.inner.writer.write(Durability::Normal, work).await;
+        let swept = swept.inspect_err(|_| self.inner.locks.free(runner))?;
         Ok((runner, swept))
     }
 

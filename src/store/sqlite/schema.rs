@@ -95,7 +95,11 @@ fn version(migrations: &[&str]) -> i64 {
 
 /// Runs the steps that the file lacks, in one transaction. A file that holds work is copied first, and
 /// left alone while a runner of the older version is at work.
-fn migrate(conn: &Connection, path: &Path, migrations: &[&str]) -> Result<(), StoreError> {
+pub(super) fn migrate(
+    conn: &Connection,
+    path: &Path,
+    migrations: &[&str],
+) -> Result<(), StoreError> {
     let at = |error| StoreError::of(path, error);
     let read = || conn.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
     let known = version(migrations);

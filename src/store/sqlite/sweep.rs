@@ -4,7 +4,7 @@ use rusqlite::named_params;
 
 use super::runners::RunnerLocks;
 use super::writer::Txn;
-use super::{places, queries, settle};
+use super::{places, queries, runners, settle};
 use crate::clock::Timestamp;
 use crate::job::{CallId, JobId};
 use crate::store::{RunnerId, Swept};
@@ -12,24 +12,50 @@ use crate::store::{RunnerId, Swept};
 /// Jobs that one look for deadlines ends.
 const EXPIRES: i64 = 10_000;
 
+/// Enters a process, and finds what dead ones left.
+pub(super) fn register(
+    txn: &Txn<'_>,
+    runner: RunnerId,
+    upstreams: &[String],
+    locks: &RunnerLocks,
+) -> rusqlite::Result<Swept> {
+    let mut swept = Swept::default();
+    // The new number's lock was free, so one that is entered by it is dead: the file was copied, say.
+    dead(txn, runner, &mut swept)?;
+    runners::register(txn, runner, upstreams)?;
+    sweep_into(txn, locks, &mut swept)?;
+    Ok(swept)
+}
+
 pub(super) fn sweep(txn: &Txn<'_>, locks: &RunnerLocks) -> rusqlite::Result<Swept> {
     let mut swept = Swept::default();
+    sweep_into(txn, locks, &mut swept)?;
+    Ok(swept)
+}
+
+/// A process is dead: its leases end, and it is struck out.
+fn dead(txn: &Txn<'_>, runner: RunnerId, swept: &mut Swept) -> rusqlite::Result<()> {
+    lose(txn, queries::CALLS_OF_RUNNER, runner.0, swept)?;
+    txn.conn.prepare_cached(queries::RETIRE)?.execute(named_params! { ":id": runner.0 })?;
+    Ok(())
+}
+
+fn sweep_into(txn: &Txn<'_>, locks: &RunnerLocks, swept: &mut Swept) -> rusqlite::Result<()> {
     let mut query = txn.conn.prepare_cached(queries::RUNNERS)?;
     let runners = query.query_map([], |row| row.get::<_, i64>(0))?;
     for id in runners.collect::<rusqlite::Result<Vec<_>>>()? {
         if !locks.is_alive(RunnerId(id)) {
-            lose(txn, queries::CALLS_OF_RUNNER, id, &mut swept)?;
-            txn.conn.prepare_cached(queries::RETIRE)?.execute(named_params! { ":id": id })?;
+            dead(txn, RunnerId(id), swept)?;
             locks.bury(RunnerId(id));
         }
     }
-    lose(txn, queries::CALLS_EXPIRED, txn.now.store.as_nanos(), &mut swept)?;
+    lose(txn, queries::CALLS_EXPIRED, txn.now.store.as_nanos(), swept)?;
     let mut query = txn.conn.prepare_cached(queries::UPSTREAM_IDS)?;
     let upstreams = query.query_map([], |row| row.get::<_, i64>(0))?;
     for upstream in upstreams.collect::<rusqlite::Result<Vec<_>>>()? {
         swept.expired += expire_due(txn, upstream)?;
     }
-    Ok(swept)
+    Ok(())
 }
 
 /// Ends the leases that `query` finds. What was spent stays spent.

@@ -1,0 +1,184 @@
+//! What can only be seen from inside.
+
+use std::sync::Arc;
+
+use rusqlite::Connection;
+
+use super::writer::{Durability, Writer};
+use super::{Options, SqliteStore, Sync, anchor, durability, schema};
+use crate::clock::{ManualClock, Timeline, Timestamp};
+use crate::quota::declare;
+use crate::store::{Store, StoreError};
+
+const QUERIES: &str = include_str!("queries.rs");
+
+/// Statements that go over a whole table, and why they may.
+const SCANS: &[(&str, &str)] = &[
+    ("UPSTREAM_IDS", "all upstreams, in a sweep"),
+    ("UPSTREAM_NAMES", "all upstreams, for people"),
+    ("PARTITIONS", "all partitions of an upstream, for a person's hold"),
+    ("RECONSIDER", "all instances of an upstream, after its limits changed"),
+    ("RECONSIDER_ALL", "all instances, after the clock was set"),
+    ("RUNNERS", "all processes"),
+    ("RUNNERS_SERVING", "all processes"),
+    ("TALLY", "one row a load and state"),
+    ("TALLY_RUNNING", "all calls in flight"),
+    ("LOADS", "one row a load and state"),
+    ("INSTANCE_KEYS", "all instances of a limit, for people"),
+    ("PARTITIONS_BUSY", "all partitions of an upstream, for people"),
+    ("HELD_JOBS", "all held partitions"),
+    ("DEDUPE_FORGET", "marks of days long past"),
+    ("TABLE_COUNT", "SQLite's own table"),
+    ("PRUNE", "a part of a statement"),
+    ("ACT_RETRY", "a part of a statement"),
+];
+
+/// The constants of the file that are statements, with their names.
+fn statements() -> Vec<(String, String)> {
+    let constants = QUERIES.split("pub(super) const ").skip(1);
+    let pair = |text: &str| {
+        let (name, rest) = text.split_once(": &str =")?;
+        let (_, rest) = rest.split_once('"')?;
+        let (sql, _) = rest.split_once('"')?;
+        let verb = sql.split_whitespace().next()?;
+        let is_statement = ["SELECT", "INSERT", "UPDATE", "DELETE"].contains(&verb);
+        is_statement.then(|| (name.to_owned(), sql.to_owned()))
+    };
+    constants.filter_map(pair).collect()
+}
+
+fn open(folder: &tempfile::TempDir) -> SqliteStore {
+    let clock = ManualClock::new(Timestamp::from_secs(1_780_317_000));
+    let options = Options::new(folder.path().join("queue.db"), Arc::new(clock));
+    SqliteStore::open(Options { threaded: false, ..options }).unwrap()
+}
+
+#[test]
+fn every_statement_of_a_transition_is_an_index_search() {
+    let folder = tempfile::tempdir().unwrap();
+    let conn = schema::open(&folder.path().join("queue.db")).unwrap();
+    let all = statements();
+    assert!(all.len() > 80, "{} statements were found", all.len());
+    for (name, why) in SCANS {
+        assert!(all.iter().any(|(known, _)| known == name), "{name} ({why}) is gone");
+    }
+    for (name, sql) in all {
+        if SCANS.iter().any(|(scan, _)| *scan == name) {
+            continue;
+        }
+        // An addition looks for rows that refer to it only while some refer to none: never here.
+        conn.pragma_update(None, "foreign_keys", !sql.starts_with("INSERT")).unwrap();
+        let mut plan = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let steps = plan.raw_query();
+        let steps: Vec<String> =
+            steps.mapped(|row| row.get::<_, String>(3)).collect::<Result<_, _>>().unwrap();
+        for step in &steps {
+            let scans = step.starts_with("SCAN")
+                && !step.ends_with("store")
+                && !step.contains("CONSTANT ROW")
+                && !step.contains("(subquery");
+            assert!(!scans && !step.contains("TEMP B-TREE"), "{name}: {steps:#?}");
+        }
+    }
+}
+
+#[test]
+fn charges_are_synced_and_nothing_else() {
+    let upstream = |limits: &str| {
+        let text = format!("name = \"up\"\n[request]\nurl = \"https://api.example/\"\n{limits}");
+        durability(&declare::parse("up", "up.toml", &text).unwrap())
+    };
+    let budget = "[[limit]]\nname = \"a\"\nkind = \"budget\"\namount = 1\nper = \"day\"\ntime_zone = \"UTC\"";
+    let rolling = "[[limit]]\nname = \"a\"\nkind = \"rolling\"\namount = 1\nper = \"1h\"";
+    let rate = "[[limit]]\nname = \"a\"\nkind = \"rate\"\nrate = \"1/s\"";
+    assert_eq!(upstream(""), Durability::Normal);
+    assert_eq!(upstream(rate), Durability::Normal);
+    assert_eq!(upstream(budget), Durability::Synced);
+    assert_eq!(upstream(rolling), Durability::Synced);
+}
+
+#[tokio::test]
+async fn the_pragma_is_set_before_the_group_begins() {
+    const NORMAL: i64 = 1;
+    const FULL: i64 = 2;
+    for (sync, expected) in [(Sync::Charges, [NORMAL, FULL, NORMAL]), (Sync::All, [FULL; 3])] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("queue.db");
+        let conn = schema::open(&path).unwrap();
+        let clock = ManualClock::new(Timestamp::from_secs(1_780_317_000));
+        let (anchor, seen_at) = anchor(&conn, &clock).unwrap();
+        let timeline = Timeline::new(Arc::new(clock), anchor, seen_at);
+        let writer = Writer::start(conn, &path, &timeline, sync, false).unwrap();
+        let mut found = Vec::new();
+        for durability in [Durability::Normal, Durability::Synced, Durability::Normal] {
+            let look = |txn: &super::writer::Txn<'_>| {
+                txn.conn.pragma_query_value(None, "synchronous", |row| row.get::<_, i64>(0))
+            };
+            found.push(writer.write(durability, look).await.unwrap());
+        }
+        assert_eq!(found, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_wish_that_fails_takes_nothing_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let fail = |txn: &super::writer::Txn<'_>| {
+        txn.conn.execute("UPDATE store SET block_seq = 99", [])?;
+        txn.conn.execute("INSERT INTO nothing VALUES (1)", []).map(drop)
+    };
+    assert!(store.inner.writer.write(Durability::Normal, fail).await.is_err());
+    assert_eq!(store.block_seq().unwrap(), 0);
+    store.register(Vec::new()).await.unwrap();
+}
+
+/// A schema two steps on, as a later version would have it.
+fn later_steps() -> Vec<&'static str> {
+    let mut steps = schema::MIGRATIONS.to_vec();
+    steps.push("ALTER TABLE load ADD COLUMN colour TEXT");
+    steps
+}
+
+fn version(conn: &Connection) -> i64 {
+    conn.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+}
+
+#[tokio::test]
+async fn a_migration_keeps_a_copy_and_waits_for_older_runners() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("queue.db");
+    let store = open(&folder);
+    let (runner, _) = store.register(Vec::new()).await.unwrap();
+    let conn = schema::connect(&path, 1).unwrap();
+    let steps = later_steps();
+    let known = i64::try_from(steps.len()).unwrap();
+    let refused = schema::migrate(&conn, &path, &steps).unwrap_err();
+    assert!(matches!(refused, StoreError::BesideOlder { .. }), "{refused}");
+    assert_eq!(version(&conn), known - 1);
+    store.retire(runner).await.unwrap();
+    drop(store);
+    schema::migrate(&conn, &path, &steps).unwrap();
+    assert_eq!(version(&conn), known);
+    let copy =
+        Connection::open(folder.path().join(format!("queue.db.before-schema-{known}"))).unwrap();
+    assert_eq!(version(&copy), known - 1);
+    let one: i64 = copy.query_row("SELECT count(*) FROM store", [], |row| row.get(0)).unwrap();
+    assert_eq!(one, 1, "the copy is whole");
+    let refused =
+        SqliteStore::open(Options::new(&path, Arc::new(ManualClock::new(Timestamp::EPOCH))));
+    assert!(matches!(refused, Err(StoreError::Newer { .. })), "this version knows less");
+}
+
+#[test]
+fn a_migration_that_fails_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("queue.db");
+    drop(open(&folder));
+    let conn = schema::connect(&path, 1).unwrap();
+    let mut steps = later_steps();
+    steps.push("CREATE TABLE broken (");
+    assert!(schema::migrate(&conn, &path, &steps).is_err());
+    assert_eq!(version(&conn), 1);
+    assert!(conn.prepare("SELECT colour FROM load").is_err(), "not even the first step");
+}

@@ -1,0 +1,250 @@
+CREATE TABLE attempt (
+    id         INTEGER PRIMARY KEY,
+    job_id     INTEGER NOT NULL REFERENCES job (id) ON DELETE CASCADE,
+    n          INTEGER NOT NULL CHECK (n >= 1),
+    call_id    INTEGER NOT NULL,
+    sent_at    INTEGER NOT NULL,             -- the slot, where the attempt was lost
+    ended_at   INTEGER,
+    status     INTEGER,
+    reason     TEXT,
+    source     TEXT,
+    limit_name TEXT,
+    hint_at    INTEGER,
+    detail     TEXT,
+    UNIQUE (job_id, n),
+    CHECK ((ended_at IS NULL) = (reason IS NULL))
+) STRICT;
+
+CREATE INDEX attempt_lost ON attempt (call_id) WHERE reason IS NULL;
+
+CREATE TABLE body (
+    call_id INTEGER PRIMARY KEY,
+    bytes   BLOB NOT NULL,
+    cut     INTEGER NOT NULL CHECK (cut IN (0, 1))  -- there was more
+) STRICT;
+
+CREATE TABLE budget_window (
+    instance_id  INTEGER NOT NULL REFERENCES limit_instance (id) ON DELETE CASCADE,
+    window_start INTEGER NOT NULL,
+    spent        INTEGER NOT NULL CHECK (spent >= 0),
+    last_at      INTEGER,
+    remaining    INTEGER CHECK (remaining >= 0),  -- as the upstream reported
+    PRIMARY KEY (instance_id, window_start)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE call (
+    id           INTEGER PRIMARY KEY,
+    runner_id    INTEGER NOT NULL REFERENCES runner (id),
+    partition_id INTEGER NOT NULL REFERENCES partition (id),
+    slot_at      INTEGER NOT NULL,
+    expires_at   INTEGER NOT NULL,
+    repeatable   INTEGER NOT NULL CHECK (repeatable IN (0, 1)),
+    marked       INTEGER NOT NULL DEFAULT 0 CHECK (marked IN (0, 1)),  -- it is about to leave
+    taken        TEXT NOT NULL CHECK (json_valid(taken))
+) STRICT;
+
+CREATE INDEX call_expires ON call (expires_at);
+
+CREATE INDEX call_partition ON call (partition_id);
+
+CREATE INDEX call_runner ON call (runner_id);
+
+CREATE TABLE dedupe_mark (
+    dedupe BLOB NOT NULL CHECK (length(dedupe) = 16),
+    day    INTEGER NOT NULL,
+    PRIMARY KEY (dedupe, day)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE in_flight (
+    instance_id INTEGER NOT NULL REFERENCES limit_instance (id),
+    call_id     INTEGER NOT NULL REFERENCES call (id) ON DELETE CASCADE,
+    PRIMARY KEY (instance_id, call_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX in_flight_call ON in_flight (call_id);
+
+CREATE TRIGGER job_added AFTER INSERT ON job BEGIN
+    INSERT INTO tally VALUES (NEW.upstream_id, NEW.load_id, NEW.state, 1)
+        ON CONFLICT DO UPDATE SET jobs = jobs + 1;
+END;
+
+CREATE TRIGGER job_moved AFTER UPDATE OF state ON job WHEN OLD.state <> NEW.state BEGIN
+    UPDATE tally SET jobs = jobs - 1
+        WHERE upstream_id = OLD.upstream_id AND load_id = OLD.load_id AND state = OLD.state;
+    INSERT INTO tally VALUES (NEW.upstream_id, NEW.load_id, NEW.state, 1)
+        ON CONFLICT DO UPDATE SET jobs = jobs + 1;
+END;
+
+CREATE TRIGGER job_removed AFTER DELETE ON job BEGIN
+    UPDATE tally SET jobs = jobs - 1
+        WHERE upstream_id = OLD.upstream_id AND load_id = OLD.load_id AND state = OLD.state;
+END;
+
+CREATE TABLE job (
+    id           INTEGER PRIMARY KEY,
+    upstream_id  INTEGER NOT NULL REFERENCES upstream (id),
+    partition_id INTEGER NOT NULL REFERENCES partition (id),
+    load_id      INTEGER NOT NULL REFERENCES load (id),
+    shape_id     INTEGER NOT NULL REFERENCES shape (id),
+    url          TEXT NOT NULL,
+    columns      TEXT NOT NULL CHECK (json_valid(columns)),
+    state        TEXT NOT NULL DEFAULT 'queued'
+                 CHECK (state IN ('queued', 'done', 'failed', 'expired', 'cancelled', 'unsure')),
+    priority     INTEGER NOT NULL DEFAULT 0 CHECK (priority BETWEEN 0 AND 9),
+    due_at       INTEGER NOT NULL,
+    deadline_at  INTEGER,
+    repeatable   INTEGER NOT NULL DEFAULT 1 CHECK (repeatable IN (0, 1)),  -- as it was added
+    added_at     INTEGER NOT NULL,
+    attempts     INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
+    failures     INTEGER NOT NULL DEFAULT 0 CHECK (failures BETWEEN 0 AND attempts),
+    refused_hard INTEGER NOT NULL DEFAULT 0 CHECK (refused_hard IN (0, 1)),
+    dedupe       BLOB CHECK (length(dedupe) = 16),
+    ended_at     INTEGER,
+    status       INTEGER,
+    reason       TEXT,
+    detail       TEXT,
+    fields       TEXT CHECK (json_valid(fields)),   -- taken from the answer
+    CHECK ((ended_at IS NULL) = (state = 'queued'))
+) STRICT;
+
+CREATE INDEX job_deadline ON job (upstream_id, deadline_at) WHERE state = 'queued' AND deadline_at IS NOT NULL;
+
+CREATE UNIQUE INDEX job_dedupe ON job (dedupe) WHERE dedupe IS NOT NULL AND state IN ('queued', 'unsure');
+
+CREATE INDEX job_ended ON job (ended_at) WHERE ended_at IS NOT NULL;
+
+CREATE INDEX job_load ON job (load_id);
+
+CREATE INDEX job_next ON job (partition_id, priority DESC, due_at) WHERE state = 'queued';
+
+CREATE INDEX job_partition_deadline ON job (partition_id, deadline_at)
+    WHERE state = 'queued' AND deadline_at IS NOT NULL;
+
+CREATE INDEX job_unsure ON job (upstream_id) WHERE state = 'unsure';
+
+CREATE TABLE limit_instance (
+    id            INTEGER PRIMARY KEY,
+    upstream_id   INTEGER NOT NULL REFERENCES upstream (id),
+    limit_name    TEXT NOT NULL,
+    key           TEXT NOT NULL CHECK (json_valid(key)),
+    tat           INTEGER,                   -- of a rate
+    next_at       INTEGER,                   -- when those who wait here are looked at again
+    blocked_at    INTEGER,                   -- the latest block
+    blocked_until INTEGER,
+    block_reason  TEXT,
+    block_detail  TEXT,
+    reason_since  INTEGER,                   -- since when block_reason came without a success between
+    refusals      INTEGER NOT NULL DEFAULT 0 CHECK (refusals >= 0),
+    probe_call    INTEGER,                   -- the one call let through after a block
+    UNIQUE (upstream_id, limit_name, key),
+    CHECK ((blocked_until IS NULL) = (block_reason IS NULL))
+) STRICT;
+
+CREATE INDEX limit_instance_blocked ON limit_instance (upstream_id, blocked_until)
+    WHERE blocked_until IS NOT NULL;
+
+CREATE INDEX limit_instance_next ON limit_instance (upstream_id, next_at) WHERE next_at IS NOT NULL;
+
+CREATE INDEX limit_instance_probe ON limit_instance (probe_call) WHERE probe_call IS NOT NULL;
+
+CREATE TABLE load (
+    id       INTEGER PRIMARY KEY,
+    name     TEXT NOT NULL UNIQUE,
+    added_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE partition (
+    id            INTEGER PRIMARY KEY,
+    upstream_id   INTEGER NOT NULL REFERENCES upstream (id),
+    key           TEXT NOT NULL CHECK (json_valid(key)),
+    place         TEXT NOT NULL CHECK (place IN ('idle', 'ready', 'timed', 'limit', 'held')),
+    head_priority INTEGER NOT NULL DEFAULT 0 CHECK (head_priority BETWEEN 0 AND 9),
+    served        INTEGER NOT NULL DEFAULT 0,     -- the last call it got
+    wake_at       INTEGER,
+    better_at     INTEGER,                        -- when a job of a better priority is due
+    waits_on      INTEGER REFERENCES limit_instance (id),
+    gate_id       INTEGER REFERENCES limit_instance (id),
+    hard_refusals INTEGER NOT NULL DEFAULT 0,     -- in a row: misconfigured, forbidden, auth_expired
+    held_at       INTEGER,
+    held_reason   TEXT,
+    held_detail   TEXT,
+    UNIQUE (upstream_id, key),
+    CHECK ((place = 'timed') = (wake_at IS NOT NULL)),
+    CHECK (better_at IS NULL OR place IN ('ready', 'limit')),
+    CHECK ((place = 'limit') = (waits_on IS NOT NULL)),
+    CHECK ((place = 'held') = (held_at IS NOT NULL)),
+    CHECK ((held_at IS NULL) = (held_reason IS NULL))
+) STRICT;
+
+CREATE INDEX partition_better ON partition (upstream_id, better_at) WHERE better_at IS NOT NULL;
+
+CREATE INDEX partition_gate ON partition (gate_id) WHERE gate_id IS NOT NULL;
+
+CREATE INDEX partition_held ON partition (upstream_id) WHERE place = 'held';
+
+CREATE INDEX partition_limit ON partition (waits_on, head_priority DESC, served) WHERE place = 'limit';
+
+CREATE INDEX partition_ready ON partition (upstream_id, head_priority DESC, served) WHERE place = 'ready';
+
+CREATE INDEX partition_timed ON partition (upstream_id, wake_at) WHERE place = 'timed';
+
+CREATE TABLE rolling_entry (
+    instance_id INTEGER NOT NULL REFERENCES limit_instance (id) ON DELETE CASCADE,
+    at          INTEGER NOT NULL,
+    units       INTEGER NOT NULL CHECK (units >= 0),  -- 0: all up to this instant has expired
+    PRIMARY KEY (instance_id, at)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE runner (
+    id         INTEGER PRIMARY KEY,
+    pid        INTEGER NOT NULL,
+    started_at INTEGER NOT NULL,
+    upstreams  TEXT NOT NULL CHECK (json_valid(upstreams))  -- [] for all
+) STRICT;
+
+CREATE TABLE running (
+    job_id  INTEGER PRIMARY KEY REFERENCES job (id),
+    call_id INTEGER NOT NULL REFERENCES call (id) ON DELETE CASCADE,
+    n       INTEGER NOT NULL CHECK (n >= 1)
+) STRICT;
+
+CREATE INDEX running_call ON running (call_id);
+
+CREATE TABLE shape (
+    id      INTEGER PRIMARY KEY,
+    method  TEXT NOT NULL,
+    headers TEXT NOT NULL CHECK (json_valid(headers)),
+    body    TEXT NOT NULL,                   -- a template; '' for none
+    has_body INTEGER NOT NULL CHECK (has_body IN (0, 1)),
+    UNIQUE (method, headers, body, has_body)
+) STRICT;
+
+CREATE TABLE store (
+    id          INTEGER PRIMARY KEY CHECK (id = 1),
+    boot_id     TEXT,                        -- the boot that boot_offset belongs to
+    boot_offset INTEGER,                     -- store time less boot time
+    seen_at     INTEGER NOT NULL,            -- the highest store instant seen
+    skew        INTEGER NOT NULL DEFAULT 0,  -- wall time less store time, when last looked at
+    block_seq   INTEGER NOT NULL DEFAULT 0,  -- rises with each block, hold and release of one
+    call_seq    INTEGER NOT NULL DEFAULT 0,  -- the last call id given out; none is used twice
+    news_seq    INTEGER NOT NULL DEFAULT 0,  -- rises whenever something may go that could not before
+    CHECK ((boot_id IS NULL) = (boot_offset IS NULL))
+) STRICT;
+
+CREATE TABLE tally (
+    upstream_id INTEGER NOT NULL,
+    load_id     INTEGER NOT NULL,
+    state       TEXT NOT NULL,
+    jobs        INTEGER NOT NULL CHECK (jobs >= 0),
+    PRIMARY KEY (upstream_id, load_id, state)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE upstream (
+    id          INTEGER PRIMARY KEY,
+    name        TEXT NOT NULL UNIQUE,
+    quota       BLOB,                        -- digest of the limits that the waiting places were found by
+    held_at     INTEGER,                     -- the whole upstream is held, for this reason
+    held_reason TEXT,
+    held_detail TEXT,
+    CHECK ((held_at IS NULL) = (held_reason IS NULL))
+) STRICT;
