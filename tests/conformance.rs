@@ -128,6 +128,7 @@ subjects! {
         what_is_held_delays_no_other,
         a_resume_does_not_cut_a_hint_short,
         a_resume_sends_no_second_probe,
+        only_what_is_held_for_a_reason_is_let_go,
     }
     "conformance/settles.rs" settles {
         an_answer_ends_its_job,
@@ -197,6 +198,11 @@ subjects! {
         a_block_is_told_with_the_servers_words,
         the_log_is_filtered_and_ordered,
         columns_and_instants_are_told,
+    }
+    "conformance/tidy.rs" tidy {
+        what_is_idle_is_forgotten_and_what_counts_is_not,
+        a_block_that_is_not_over_is_kept,
+        results_are_told_in_the_order_in_which_they_ended,
     }
     "conformance/model.rs" model {
         any_life_keeps_the_promises,

@@ -196,3 +196,19 @@ pub fn a_resume_sends_no_second_probe<S: Store>(make: Make<'_, S>) {
     w.ok(&probe);
     assert_eq!(w.claim(64).len(), 4);
 }
+
+pub fn only_what_is_held_for_a_reason_is_let_go<S: Store>(make: Make<'_, S>) {
+    let w = world(make);
+    let call = w.claim(8).into_iter().find(|call| call.partition["site"] == "a").unwrap();
+    w.say(&call, said(Reason::Blocked));
+    w.hold(&[("site", "b")]);
+    let let_go = |reason: &str| {
+        w.wait(w.store.let_go("up".to_owned(), reason.to_owned())).unwrap()
+    };
+    assert_eq!((let_go("another"), let_go("by_hand"), let_go("by_hand")), (0, 1, 0));
+    let remaining = w.wait(w.store.remaining("up".to_owned())).unwrap();
+    assert_eq!(remaining.held, 1, "the other jobs of that site run");
+    w.hold(&[]);
+    assert_eq!(let_go("by_hand"), 1);
+    assert!(w.look().held.is_none());
+}

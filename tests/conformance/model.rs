@@ -47,6 +47,7 @@ enum Op {
     Resume { site: Option<u8> },
     Cancel { which: usize },
     Retry,
+    Tidy,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -101,6 +102,7 @@ fn any_op() -> impl Strategy<Value = Op> {
         1 => prop::option::of(0_u8..4).prop_map(|site| Op::Resume { site }),
         1 => any::<usize>().prop_map(|which| Op::Cancel { which }),
         1 => Just(Op::Retry),
+        1 => Just(Op::Tidy),
     ]
 }
 
@@ -178,6 +180,9 @@ impl<'w, S: Store> Life<'w, S> {
                 if let Some(id) = pick(&self.added, which) {
                     self.w.act_on(*id, Act::Cancel);
                 }
+            }
+            Op::Tidy => {
+                self.w.wait(self.w.store.tidy()).unwrap();
             }
             Op::Retry => {
                 self.w.act(Filter::default(), Act::Retry);

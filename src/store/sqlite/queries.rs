@@ -539,6 +539,8 @@ pub(super) fn column_path(name: &str) -> String {
 
 pub(super) const BODIES_FORGET: &str =
     "DELETE FROM body WHERE call_id NOT IN (SELECT call_id FROM attempt)";
+pub(super) const WINDOWS_FORGET: &str = "DELETE FROM budget_window
+    WHERE window_start < :windows AND coalesce(last_at, window_start) < :windows";
 /// A window that is still open, and those just before it, keep their count.
 pub(super) const INSTANCES_FORGET: &str = "DELETE FROM limit_instance
     WHERE probe_call IS NULL AND refusals = 0 AND (tat IS NULL OR tat < :idle)
@@ -546,6 +548,7 @@ pub(super) const INSTANCES_FORGET: &str = "DELETE FROM limit_instance
       AND NOT EXISTS (SELECT 1 FROM partition WHERE waits_on = limit_instance.id)
       AND NOT EXISTS (SELECT 1 FROM partition WHERE gate_id = limit_instance.id)
       AND NOT EXISTS (SELECT 1 FROM in_flight WHERE instance_id = limit_instance.id)
-      AND NOT EXISTS (SELECT 1 FROM rolling_entry WHERE instance_id = limit_instance.id)
+      AND NOT EXISTS (SELECT 1 FROM rolling_entry
+                      WHERE instance_id = limit_instance.id AND at >= :windows)
       AND NOT EXISTS (SELECT 1 FROM budget_window
                       WHERE instance_id = limit_instance.id AND window_start >= :windows)";

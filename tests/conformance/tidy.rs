@@ -1,0 +1,81 @@
+//! What is kept, for how long, and what results are told by.
+
+use std::collections::BTreeMap;
+
+use paceline::job::JobId;
+use paceline::reading::Reason;
+use paceline::store::{Cursor, Filter, Store};
+use serde_json::json;
+
+use crate::world::{FREE, Make, World, daily, limit, said, secs};
+
+pub fn what_is_idle_is_forgotten_and_what_counts_is_not<S: Store>(make: Make<'_, S>) {
+    let key = "key = [\"site\"]";
+    let tables = [
+        limit("rate", "rate", &format!("rate = \"1/40h\"\n{key}")),
+        limit("span", "rolling", &format!("amount = 2\nper = \"24h\"\n{key}")),
+        daily(2, key),
+    ];
+    let w = World::new(make, &tables.concat());
+    w.add(9, &[("site", "a")]);
+    let call = w.one();
+    w.ok(&call);
+    let tidy = || w.wait(w.store.tidy()).unwrap().instances;
+    w.pass(secs(3600));
+    assert_eq!(tidy(), 0);
+    w.pass(secs(38 * 3600));
+    assert_eq!(tidy(), 0, "the rate still counts");
+    assert!(w.claim(9).is_empty());
+    w.pass(secs(3600));
+    assert_eq!(w.claim(9).len(), 1);
+    let w = World::new(make, &tables.concat());
+    w.add(1, &[("site", "a")]);
+    let call = w.one();
+    w.ok(&call);
+    w.pass(secs(100 * 86_400));
+    assert_eq!(tidy_all(&w), 3, "each instance that nobody uses");
+    w.add(1, &[("site", "a")]);
+    assert_eq!(w.claim(9).len(), 1);
+}
+
+fn tidy_all<S: Store>(w: &World<S>) -> u64 {
+    w.wait(w.store.tidy()).unwrap().instances
+}
+
+pub fn a_block_that_is_not_over_is_kept<S: Store>(make: Make<'_, S>) {
+    let w = World::new(make, &daily(9, "key = [\"site\"]"));
+    w.add(2, &[("site", "a")]);
+    let call = w.one();
+    let hint = w.store.now().wall + secs(30 * 86_400);
+    w.say(&call, crate::world::refusal(Reason::QuotaExhausted, hint, "daily"));
+    w.pass(secs(29 * 86_400));
+    tidy_all(&w);
+    assert_eq!(w.nothing(), Some(hint));
+}
+
+pub fn results_are_told_in_the_order_in_which_they_ended<S: Store>(make: Make<'_, S>) {
+    let w = World::new(make, FREE);
+    let jobs = w.add_jobs(["x", "y", "x"].map(|isbn| w.job(&[("isbn", isbn)])).to_vec()).ids;
+    let calls = w.claim(3);
+    for place in [1, 0, 2] {
+        w.pass(secs(1));
+        let mut answer = w.answer(&calls[place], said(Reason::Ok));
+        answer.fields = BTreeMap::from([("stock".to_owned(), json!(place))]);
+        w.settle(answer);
+    }
+    let ended = |after: Option<Cursor>, by: Option<&str>| -> Vec<Cursor> {
+        let by = by.map(str::to_owned);
+        w.wait(w.store.ended(Filter::default(), after, by)).unwrap()
+    };
+    let ids = |list: &[Cursor]| list.iter().map(|cursor| cursor.job).collect::<Vec<JobId>>();
+    let all = ended(None, None);
+    assert_eq!(ids(&all), [jobs[1], jobs[0], jobs[2]]);
+    assert_eq!(ids(&ended(Some(all[0]), None)), [jobs[0], jobs[2]]);
+    assert_eq!(ids(&ended(None, Some("isbn"))), [jobs[1], jobs[2]], "the last of each");
+    let names = w.wait(w.store.result_names(Filter::default())).unwrap();
+    assert_eq!(names.fields, ["stock"]);
+    assert_eq!(names.columns, ["id", "isbn"]);
+    w.add(1, &[]);
+    let running = w.claim(1).len() as u64;
+    assert_eq!(w.wait(w.store.running(Filter::default())).unwrap(), running);
+}
