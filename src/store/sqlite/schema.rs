@@ -53,7 +53,6 @@ pub(super) fn connect(path: &Path, cache_mib: i64) -> Result<Connection, StoreEr
         conn.set_prepared_statement_cache_capacity(128);
         conn.pragma_update(None, "foreign_keys", true)?;
         conn.pragma_update(None, "cache_size", -1024 * cache_mib)?;
-        conn.pragma_update(None, "temp_store", "memory")?;
         Ok(conn)
     };
     connect().map_err(|error| StoreError::of(path, error))

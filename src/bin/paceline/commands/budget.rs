@@ -69,7 +69,7 @@ fn is_budget(limit: &LimitView) -> bool {
 fn row(name: &str, limit: &LimitView, times: &Times) -> [String; 7] {
     let resets = match (limit.resets_at, limit.next_at) {
         (Some(at), _) => times.both(at, limit.zone),
-        (None, Some(at)) if at > times.now() => format!("some {}", times.from_here(at)),
+        (None, Some(at)) if at > times.now() => format!("some {}", times.near_and_far(at)),
         _ => "as units grow old".to_owned(),
     };
     [

@@ -132,7 +132,7 @@ async fn all_names(
 
 /// Where results are written to.
 enum Sheet<'o> {
-    Csv(CsvOut<Box<dyn Write + 'o>>),
+    Csv(Box<CsvOut<Box<dyn Write + 'o>>>),
     Jsonl(Box<dyn Write + 'o>, Option<Vec<String>>),
 }
 
@@ -143,7 +143,7 @@ impl<'o> Sheet<'o> {
         to: Box<dyn Write + 'o>,
     ) -> anyhow::Result<Sheet<'o>> {
         Ok(match format {
-            Format::Csv => Sheet::Csv(CsvOut::new(to, names.unwrap_or_default())?),
+            Format::Csv => Sheet::Csv(Box::new(CsvOut::new(to, names.unwrap_or_default())?)),
             Format::Jsonl => Sheet::Jsonl(to, names),
         })
     }

@@ -37,19 +37,19 @@ fn head(job: &JobView, times: &Times, context: &Context) -> anyhow::Result<()> {
     let mut lines = vec![
         format!("job {} of {}, load {}: {}", job.id, job.upstream, job.load, job.state),
         format!("  {} {}", job.method, job.url),
-        format!("  added {}", times.from_here(job.added_at)),
+        format!("  added {}", times.near_and_far(job.added_at)),
     ];
     if let Some(at) = job.ended_at {
-        lines.push(format!("  ended {}", times.from_here(at)));
+        lines.push(format!("  ended {}", times.near_and_far(at)));
     }
     if let Some(at) = job.deadline_at {
-        lines.push(format!("  deadline {}", times.from_here(at)));
+        lines.push(format!("  deadline {}", times.near_and_far(at)));
     }
     if job.priority > 0 {
         lines.push(format!("  priority {}", job.priority));
     }
     if let Some(wait) = &job.waiting {
-        let until = wait.until.map(|until| format!(" until {}", times.from_here(until)));
+        let until = wait.until.map(|until| format!(" until {}", times.near_and_far(until)));
         lines.push(format!(
             "  {} ({}){}",
             wait.turn.name(),
@@ -74,7 +74,7 @@ fn one(attempt: &AttemptView, times: &Times) -> String {
         (None, Some(_)) => "no answer".to_owned(),
         (None, None) => "lost with its process".to_owned(),
     };
-    let mut text = format!("{}: {}: {status}", attempt.n, times.from_here(attempt.sent_at));
+    let mut text = format!("{}: {}: {status}", attempt.n, times.near_and_far(attempt.sent_at));
     if let Some(reason) = &attempt.reason {
         text.push_str(&format!(", {reason}"));
     }

@@ -44,7 +44,7 @@ pub async fn run(args: StatusArgs, context: &Context) -> anyhow::Result<Exit> {
         }
     }
     if let Some(at) = status::next_at(&known) {
-        context.out.text(&format!("\nnext: {}", times.from_here(at)))?;
+        context.out.text(&format!("\nnext: {}", times.near_and_far(at)))?;
     }
     Ok(Exit::Done)
 }
@@ -132,7 +132,7 @@ fn limit_row(limit: &LimitView, times: &Times) -> [String; 5] {
             times.both(until, limit.zone)
         ),
         (None, Some(resets), _) => format!("resets {}", times.both(resets, limit.zone)),
-        (None, None, Some(next)) if next > times.now() => times.from_here(next),
+        (None, None, Some(next)) if next > times.now() => times.near_and_far(next),
         (None, None, Some(_)) => "free now".to_owned(),
         (None, None, None) => "when a call ends".to_owned(),
     };

@@ -111,7 +111,7 @@ fn evidence(limit: &LimitView, times: &Times) -> String {
     }
     if let Some(until) = limit.blocked_until {
         let reason = limit.reason.as_deref().unwrap_or("refused");
-        text.push_str(&format!("\n    closed ({reason}) until {}", times.from_here(until)));
+        text.push_str(&format!("\n    closed ({reason}) until {}", times.near_and_far(until)));
         if let Some(detail) = &limit.detail {
             text.push_str(&format!("\n    it said: {}", visible(detail)));
         }

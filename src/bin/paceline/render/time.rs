@@ -111,7 +111,7 @@ impl Times {
     }
 
     /// In the user's zone, with how far off it is.
-    pub fn from_here(&self, at: Timestamp) -> String {
+    pub fn near_and_far(&self, at: Timestamp) -> String {
         format!("{}, {}", self.here(at), self.distance(at))
     }
 

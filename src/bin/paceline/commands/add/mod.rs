@@ -26,7 +26,7 @@ use intake::Intake;
 use source::{Rows, Source};
 
 /// Rows of one transaction.
-const CHUNK: usize = 5000;
+const CHUNK: usize = 2000;
 
 /// Ids are told up to this number.
 const IDS_TOLD: u64 = 1000;

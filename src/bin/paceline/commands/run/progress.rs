@@ -260,7 +260,7 @@ fn told(event: &Event, times: &Times) -> Option<String> {
         }
         Event::Blocked { upstream, limit, key, until, reason } => {
             let what = what(upstream, limit.as_deref(), &why::key(key));
-            format!("{what} is closed by {reason} until {}", times.from_here(*until))
+            format!("{what} is closed by {reason} until {}", times.near_and_far(*until))
         }
         Event::Held { upstream, key, reason, detail } => {
             let key = key.as_ref().map(why::key).unwrap_or_default();
@@ -271,7 +271,7 @@ fn told(event: &Event, times: &Times) -> Option<String> {
         Event::Waiting { upstream, until, limit } => {
             let limit = limit.as_ref().map(|limit| format!(" for the limit `{limit}`"));
             let limit = limit.unwrap_or_default();
-            format!("{upstream} waits{limit} until {}", times.from_here(*until))
+            format!("{upstream} waits{limit} until {}", times.near_and_far(*until))
         }
         Event::QuotaChanged { upstream, problem: None } => {
             format!("{upstream}: its changed quota file is in force")

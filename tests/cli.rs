@@ -1,0 +1,20 @@
+//! The command line, as its users meet it: the built program on a store of its own.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+#[path = "cli/acts.rs"]
+mod acts;
+#[path = "cli/add.rs"]
+mod add;
+#[path = "cli/bad_input.rs"]
+mod bad_input;
+#[path = "cli/bench.rs"]
+mod bench;
+#[path = "cli/history.rs"]
+mod history;
+#[path = "cli/json.rs"]
+mod json;
+#[path = "cli/run.rs"]
+mod run;
+#[path = "cli/tools.rs"]
+mod tools;

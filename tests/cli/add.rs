@@ -1,0 +1,138 @@
+//! `add`.
+
+use super::bench::{Bench, catalogue, has};
+
+#[test]
+fn rows_are_added_once() {
+    let bench = Bench::new();
+    bench.write("c.csv", catalogue(0, 12_000));
+    let said = bench.run("add shop --csv c.csv --load one").ends(0);
+    assert_eq!(said.out, "load one: 12,000 added\n");
+    let again = bench.run("add shop --csv c.csv --load two").ends(0);
+    assert_eq!(again.out, "load two: 0 added, 12,000 there already\n");
+    assert_eq!(bench.count("one", "queued"), 12_000);
+}
+
+#[test]
+fn a_load_has_a_name_that_is_free() {
+    let bench = Bench::new();
+    let first = bench.json("add engine https://a.example/1");
+    let second = bench.json("add engine https://a.example/2");
+    has(&first, &["load", "added", "duplicates", "rejected", "ids"]);
+    let name = |told: &serde_json::Value| told["load"].as_str().unwrap().to_owned();
+    assert!(name(&first).ends_with("-1") && name(&second).ends_with("-2"));
+    assert_eq!(first["ids"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn bad_rows_are_named_by_line_and_the_rest_is_added() {
+    let bench = Bench::new();
+    bench.write("c.csv", "isbn,title\n1,A\n2\n,C\n4,\"open\n5,E\n");
+    let said = bench.run("add shop --csv c.csv --rejects r.csv --json").ends(3).complains(&[
+        "line 3 of c.csv: it has 1 values, and there are 2 columns",
+        "line 4 of c.csv: the column `isbn` is missing: thirteen digits",
+        "line 5 of c.csv: a quote in it is never closed",
+    ]);
+    let told: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!((&told["added"], &told["rejected"]), (&2.into(), &3.into()));
+    let rejects = std::fs::read_to_string(bench.path("r.csv")).unwrap();
+    let lines: Vec<&str> = rejects.lines().collect();
+    assert_eq!(lines[0], "isbn,title,rejected_because");
+    assert_eq!(lines[1], "2,\"it has 1 values, and there are 2 columns\"");
+    assert_eq!(lines.len(), 4);
+}
+
+#[test]
+fn rejects_can_be_corrected_and_added() {
+    let bench = Bench::new();
+    bench.write("c.csv", "isbn,title\n,B\n");
+    bench.run("add shop --csv c.csv --rejects r.csv").ends(3);
+    let corrected = std::fs::read_to_string(bench.path("r.csv")).unwrap().replace("\n,B", "\n2,B");
+    bench.write("r.csv", corrected);
+    bench.run("add shop --csv r.csv").ends(0);
+    let jobs = bench.json("jobs");
+    assert_eq!(jobs[0]["title"], "B");
+    assert!(jobs[0].get("rejected_because").is_none());
+}
+
+#[test]
+fn strict_adds_all_or_nothing() {
+    let bench = Bench::new();
+    bench.write("bad.csv", "isbn\n1\n\"\n3\n");
+    bench
+        .run("add shop --csv bad.csv --strict")
+        .ends(3)
+        .complains(&["line 3", "nothing was added"]);
+    assert_eq!(bench.json("status")["jobs"]["queued"], 0);
+    bench.run_with("add shop --csv - --strict", b"isbn\n1\n2,3\n").ends(3);
+    assert_eq!(bench.json("status")["jobs"]["queued"], 0);
+    bench.run_with("add shop --csv - --strict", b"isbn\n1\n2\n").ends(0).tells(&["2 added"]);
+}
+
+#[test]
+fn rows_come_in_many_forms() {
+    let bench = Bench::new();
+    bench.run_with("add engine -", b"https://a.example/1\r\n\r\n https://a.example/2 \n").ends(0);
+    bench.run_with("add shop --csv -", b"\xef\xbb\xbfisbn\r\n1\r\n").ends(0);
+    bench.write("c.txt", "2;two\n3;three\n");
+    bench.run("add shop --csv c.txt --columns isbn,title --delimiter ;").ends(0);
+    bench.write("t.txt", "isbn\ttitle\n4\tfour\n");
+    bench.run("add shop --csv t.txt --delimiter tab").ends(0);
+    bench.run("add shop --set isbn=5").ends(0).tells(&["1 added"]);
+    assert_eq!(bench.json("status")["jobs"]["queued"], 7);
+    assert_eq!(bench.json("jobs --where title=four")[0]["isbn"], "4");
+}
+
+#[test]
+fn what_is_sent_can_be_said() {
+    let bench = Bench::new();
+    let words = [
+        "add",
+        "shop",
+        "--set",
+        "id=7",
+        "--set",
+        "isbn=1",
+        "--url",
+        "https://x.example/{id}",
+        "--method",
+        "PUT",
+        "--header",
+        "X-Shop: {id}",
+        "--body",
+        "{id}",
+        "--priority",
+        "9",
+        "--deadline",
+        "2h",
+    ];
+    bench.exec(&words, b"").ends(0);
+    let job = bench.json("jobs")[0].clone();
+    assert_eq!((&job["address"], &job["method"]), (&"https://x.example/7".into(), &"PUT".into()));
+    assert_eq!(job["priority"], 9);
+    assert!(job["deadline_at"].is_string());
+}
+
+#[test]
+fn a_dry_run_shows_and_adds_nothing() {
+    let bench = Bench::new();
+    bench.write("c.csv", catalogue(0, 2_200));
+    bench.run("add shop --csv c.csv --dry-run").ends(0).tells(&[
+        "GET http://127.0.0.1:9/v1/stock/9780000000000",
+        "and 2,197 more jobs",
+        "daily: 11 a day, which begins at 00:00 in America/Los_Angeles",
+        "in about 198 d",
+        "held back by the limit `daily`",
+    ]);
+    assert!(!bench.path("store.db").exists());
+    let told = bench.json("add engine https://a.example/1 --dry-run");
+    has(&told, &["jobs", "requests", "limits", "finish_at"]);
+    assert_eq!(told["requests"][0]["headers"]["X-Key"], "${env:ENGINE_KEY}");
+}
+
+#[test]
+fn quiet_is_quiet() {
+    let bench = Bench::new();
+    let said = bench.run("add engine https://a.example/1 --quiet").ends(0);
+    assert_eq!((said.out, said.err), (String::new(), String::new()));
+}

@@ -1,0 +1,146 @@
+//! Results and logs, on a history that the store's own doors wrote.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use paceline::clock::SystemClock;
+use paceline::job::CallId;
+use paceline::quota::declare;
+use paceline::reading::{Reading, Reason};
+use paceline::store::sqlite::{Options, SqliteStore};
+use paceline::store::{Claim, KeptBody, Settlement, Store};
+use serde_json::Value;
+
+use super::bench::{Bench, has};
+
+/// No limits, so that nothing waits.
+const FREE: &str = "name = \"free\"\n[request]\nurl = \"http://127.0.0.1:9/{isbn}\"\n\
+    [results]\nfields = { stock = \"/stock\" }\n";
+
+fn bench() -> Bench {
+    let bench = Bench::new();
+    bench.write("quotas/free.toml", FREE);
+    bench.run_with("add free --csv - --load l --dedupe none", b"isbn,id\n1,a\n2,b\n1,c\n").ends(0);
+    bench
+}
+
+/// Answers every queued job: the second is not found.
+fn answer_all(bench: &Bench) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let options = Options::new(bench.path("store.db"), Arc::new(SystemClock::new()));
+        let store = SqliteStore::open(options).unwrap();
+        let upstream = Arc::new(declare::parse("free", "free.toml", FREE).unwrap());
+        let (runner, _) = store.register(vec!["free".to_owned()]).await.unwrap();
+        let claim =
+            Claim { upstream: Arc::clone(&upstream), runner, most: 10, lead: Duration::ZERO };
+        let calls = store.claim(claim).await.unwrap().calls;
+        assert_eq!(calls.len(), 3);
+        let now = store.now().store;
+        let settle = |call: CallId, job: i64| Settlement {
+            call,
+            sent_at: now,
+            left: true,
+            status: Some(if job == 2 { 404 } else { 200 }),
+            reading: reading(if job == 2 { Reason::NotFound } else { Reason::Ok }),
+            fields: BTreeMap::from([("stock".to_owned(), Value::from(job))]),
+            body: (job == 2).then(|| KeptBody { bytes: b"no \xff such".to_vec(), cut: true }),
+            random: 0.5,
+        };
+        for call in calls {
+            let one = settle(call.id, call.job.id.0);
+            store.settle(Arc::clone(&upstream), vec![one]).await.unwrap();
+        }
+        store.retire(runner).await.unwrap();
+    });
+}
+
+fn reading(reason: Reason) -> Reading {
+    Reading {
+        reason,
+        retryable: false,
+        retry_at: None,
+        clamped: false,
+        source: "status".to_owned(),
+        limit: None,
+        detail: "as told".to_owned(),
+        wait: None,
+        becomes: None,
+    }
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn results_come_in_the_order_of_ending() {
+    let bench = bench();
+    answer_all(&bench);
+    let said = bench.run("results --format jsonl").ends(0);
+    let all = lines(&said.out);
+    assert_eq!(all.len(), 3);
+    for one in &all {
+        has(one, &["id", "url", "status", "reason", "finished_at", "stock", "isbn", "cursor"]);
+    }
+    assert_eq!(all[1]["reason"], "not_found");
+    assert_eq!(all[1]["body_base64"], "bm8g/yBzdWNo");
+    assert_eq!(all[0]["columns"]["id"], "a");
+    let cursor = all[1]["cursor"].as_str().unwrap();
+    let rest = bench.run(&format!("results --format jsonl --after {cursor}")).ends(0);
+    assert_eq!(lines(&rest.out).len(), 1);
+    let last = all[2]["cursor"].as_str().unwrap();
+    assert!(said.err.contains(&format!("--after {last}")));
+    let none = bench.run(&format!("results --json --after {last}")).ends(0);
+    assert_eq!(none.out, "");
+}
+
+#[test]
+fn the_latest_of_its_like_stands_for_all() {
+    let bench = bench();
+    answer_all(&bench);
+    let said = bench.run("results --json --latest-by isbn").ends(0);
+    let ids: Vec<i64> = lines(&said.out).iter().map(|one| one["id"].as_i64().unwrap()).collect();
+    assert_eq!(ids, [2, 3]);
+}
+
+#[test]
+fn results_are_csv_by_themselves() {
+    let bench = bench();
+    answer_all(&bench);
+    let said = bench.run("results --state done").ends(0);
+    let header = said.out.lines().next().unwrap();
+    assert_eq!(
+        header,
+        "id,url,state,status,reason,finished_at,load,upstream,stock,host,columns.id,isbn,method,cursor"
+    );
+    let picked = bench.run("results --fields isbn,stock,columns.id --limit 1").ends(0);
+    assert_eq!(picked.out, "isbn,stock,columns.id\n1,1,a\n");
+    bench
+        .run("results --fields isbn,body")
+        .ends(2)
+        .complains(&["`body` is not kept", "free says [keep] body = \"refusals\""]);
+    bench.run("results --fields isbn,body --state failed").ends(0);
+    bench.run("results --output r.csv").ends(0);
+    assert_eq!(std::fs::read_to_string(bench.path("r.csv")).unwrap().lines().count(), 4);
+}
+
+#[test]
+fn the_log_has_a_line_an_attempt() {
+    let bench = bench();
+    answer_all(&bench);
+    let log = bench.json("log free");
+    assert_eq!(log.as_array().unwrap().len(), 3);
+    has(&log[0], &["job", "upstream", "url", "n", "sent_at", "status", "reason", "hint_at"]);
+    assert_eq!(bench.json("log --limit 1")[0]["job"], 3);
+    let csv = bench.run("log --csv").ends(0).out;
+    assert_eq!(csv.lines().next().unwrap(), "job,upstream,url,n,sent_at,status,reason,hint_at");
+    assert_eq!(csv.lines().count(), 4);
+    bench.run("log --since 1h").ends(0).tells(&["404 not_found"]);
+    let shown = bench.json("show 2");
+    has(&shown["attempts"][0], &["n", "sent_at", "status", "reason", "hint_at", "body"]);
+    assert_eq!(shown["attempts"][0]["body_cut"], true);
+    bench.run("show 2").ends(0).tells(&["404, not_found", "no text", "there was more"]);
+    bench.run("retry --load l --yes").ends(0).tells(&["1 job queued"]);
+}

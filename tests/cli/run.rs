@@ -1,0 +1,61 @@
+//! `run`, where nothing can be sent.
+
+use super::bench::{Bench, has};
+
+#[test]
+fn an_empty_queue_is_all_done() {
+    let bench = Bench::new();
+    let told = bench.json("run");
+    has(
+        &told,
+        &[
+            "sent", "done", "failed", "expired", "unsure", "held", "waiting", "next_at", "limit",
+            "exit",
+        ],
+    );
+    assert_eq!(told["exit"], 0);
+}
+
+#[test]
+fn a_used_up_budget_must_wait() {
+    let bench = Bench::new();
+    bench.run("add shop --set isbn=1").ends(0);
+    bench.run("budget spend shop 11").ends(0);
+    bench.run("run shop --max-wait 0").ends(75).complains(&[
+        "1 job waits: the limit `daily` of shop binds, until",
+        "(America/Los_Angeles) = ",
+        " UTC here, in ",
+        "paceline why shop",
+    ]);
+    let quiet = bench.run("run --max-wait 0 --quiet").ends(75);
+    assert_eq!((quiet.out, quiet.err), (String::new(), String::new()));
+    let said = bench.run("run --max-wait 0 --json").ends(75);
+    let told: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(
+        (&told["exit"], &told["limit"], &told["waiting"]),
+        (&75.into(), &"daily".into(), &1.into())
+    );
+}
+
+#[test]
+fn what_is_held_needs_a_person() {
+    let bench = Bench::new();
+    bench.run("add shop --set isbn=1").ends(0);
+    bench.run("hold shop --why maintenance").ends(0);
+    bench.run("run --max-wait 0").ends(4).complains(&["1 job is held until a person acts"]);
+}
+
+#[test]
+fn a_secret_that_is_not_set_is_said() {
+    let bench = Bench::new();
+    bench.run("add engine https://a.example/1").ends(0);
+    bench.run("run --max-wait 0").ends(4).complains(&["ENGINE_KEY"]);
+}
+
+#[test]
+fn spans_and_names_are_checked() {
+    let bench = Bench::new();
+    bench.run("run --max-wait 5").ends(2).complains(&["no unit"]);
+    bench.run("run --fail-on often").ends(2);
+    bench.run("run --concurrency 0").ends(2);
+}
