@@ -117,8 +117,9 @@ pub type Leave = watch::Receiver<bool>;
 /// Hears every event.
 pub type Tell = Arc<dyn Fn(&Event) + Send + Sync>;
 
-/// How often dead runners, run-out leases and passed deadlines are looked for.
-const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
+/// How often dead runners, run-out leases and passed deadlines are looked for: a dead process's places
+/// in flight are lost to the others for so long.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Serves upstreams over HTTP until nothing is left that it may wait for. `tell` hears every [`Event`].
 ///
@@ -176,6 +177,17 @@ struct Run<S, F> {
 
 impl<S: Store, T: Transport, F: Fn() -> Result<T, RunError>> Run<S, F> {
     async fn serve(&mut self) -> Result<(), RunError> {
+        loop {
+            self.serve_all().await?;
+            // What a runner that died meanwhile had in flight is still to be done.
+            if self.shared.is_leaving(self.store.now().wall) || !self.sweep().await? {
+                return Ok(());
+            }
+            self.served.clear();
+        }
+    }
+
+    async fn serve_all(&mut self) -> Result<(), RunError> {
         self.start_lanes().await?;
         let timeline = self.store.timeline().clone();
         let mut told = false;
@@ -183,7 +195,12 @@ impl<S: Store, T: Transport, F: Fn() -> Result<T, RunError>> Run<S, F> {
         while !self.lanes.is_empty() || self.stays() {
             tokio::select! {
                 Some(ended) = self.lanes.join_next() => joined(ended)?,
-                () = timeline.sleep(SWEEP_INTERVAL) => self.sweep().await?,
+                () = timeline.sleep(SWEEP_INTERVAL) => {
+                    self.sweep().await?;
+                    if self.shared.options.follow {
+                        self.start_lanes().await?;
+                    }
+                }
                 _ = leave.wait_for(|leave| *leave), if !told => {
                     told = true;
                     let in_flight = self.lanes.len();
@@ -237,17 +254,17 @@ impl<S: Store, T: Transport, F: Fn() -> Result<T, RunError>> Run<S, F> {
         Ok(())
     }
 
-    async fn sweep(&mut self) -> Result<(), RunError> {
+    /// Tells whether jobs were found that go again.
+    async fn sweep(&mut self) -> Result<bool, RunError> {
         match self.store.sweep().await {
-            Ok(swept) => self.shared.count_swept(swept),
+            Ok(swept) => {
+                self.shared.count_swept(swept);
+                Ok(swept.returned > 0)
+            }
             // The lanes meet the same trouble, and tell it.
-            Err(error) if error.may_pass() => {}
-            Err(error) => return Err(error.into()),
+            Err(error) if error.may_pass() => Ok(false),
+            Err(error) => Err(error.into()),
         }
-        if self.shared.options.follow {
-            self.start_lanes().await?;
-        }
-        Ok(())
     }
 
     async fn report(&self) -> Result<Report, RunError> {
