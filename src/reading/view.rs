@@ -8,6 +8,10 @@ use serde_json::Value;
 use super::{Answer, dates};
 use crate::clock::Timestamp;
 
+/// How much of a body is searched for words. Whoever has something to say says it at the beginning; a
+/// page of megabytes must not stop the process that reads it.
+const TEXT_READ: usize = 64 * 1024;
+
 /// An answer, with what several readers ask for kept.
 pub(crate) struct View<'a> {
     answer: &'a Answer<'a>,
@@ -74,9 +78,11 @@ impl<'a> View<'a> {
         dates::parse(self.header("date")?, self.received_at())
     }
 
-    /// The body as text; what is no UTF-8 is replaced.
+    /// The beginning of the body as text; what is no UTF-8 is replaced.
     pub(crate) fn text(&self) -> &str {
-        self.text.get_or_init(|| String::from_utf8_lossy(self.answer.body))
+        let body = self.answer.body;
+        let head = body.get(..TEXT_READ).unwrap_or(body);
+        self.text.get_or_init(|| String::from_utf8_lossy(head))
     }
 
     /// The body as JSON, whatever its content type says.

@@ -29,8 +29,16 @@ const MESSAGES: [&str; 20] = [
 /// How much of them is shown.
 const LONGEST: usize = 200;
 
-/// The message of an error body; of a plain text its first line.
+/// How much of them is searched for phrases.
+const SEARCHED: usize = 4 * 1024;
+
+/// The beginning of the message of an error body; of a plain text its first line.
 pub(crate) fn said<'v>(view: &'v View<'_>) -> Option<&'v str> {
+    let said = message(view)?;
+    said.get(..said.floor_char_boundary(SEARCHED))
+}
+
+fn message<'v>(view: &'v View<'_>) -> Option<&'v str> {
     let present = |text: &&str| !text.trim().is_empty();
     if view.json().is_some() {
         return MESSAGES.iter().find_map(|place| view.text_at(place).filter(present));
