@@ -22,7 +22,7 @@ use super::writer::Txn;
 use super::{places, queries, sweep};
 use crate::clock::{STEP_TOLERANCE, Timestamp, nanos};
 use crate::job::Columns;
-use crate::quota::decide::{Ask, Decision, decide, grantable};
+use crate::quota::decide::{Ask, Decision, HORIZON, decide, grantable};
 use crate::quota::{Cost, Limit, LimitRule, Upstream};
 use crate::store::{Claim, Claimed};
 use turns::{Asked, Turn};
@@ -88,7 +88,30 @@ fn notice_change(
     }
     let mut set = txn.conn.prepare_cached(queries::UPSTREAM_SET_QUOTA)?;
     set.execute(named_params! { ":id": id, ":quota": digest })?;
+    for limit in &upstream.limits {
+        bring_near(txn, id, limit)?;
+    }
     places::reconsider(txn, id)
+}
+
+/// Under its new figures a rate owes at most what a burst that was just used up owes: a wait that the
+/// old figures made must not outlast them.
+fn bring_near(txn: &Txn<'_>, upstream_id: i64, limit: &Limit) -> rusqlite::Result<()> {
+    let rules = limit.exceptions.iter().map(|exception| &exception.rule).chain([&limit.rule]);
+    let plans = rules.filter_map(|rule| match rule {
+        LimitRule::Rate(rate) => Some(rate.plan()),
+        _ => None,
+    });
+    // Slots that were handed out already lie up to the horizon ahead.
+    let ahead = txn.now.store + HORIZON;
+    let Some(latest) = plans.map(|plan| plan.charge(None, ahead, plan.burst)).max() else {
+        return Ok(());
+    };
+    let mut bring = txn.conn.prepare_cached(queries::BRING_NEAR)?;
+    bring.execute(named_params! {
+        ":upstream": upstream_id, ":limit": limit.name, ":latest": latest.as_nanos(),
+    })?;
+    Ok(())
 }
 
 /// One claim at work.

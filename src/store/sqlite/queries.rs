@@ -180,6 +180,8 @@ pub(super) const GATES_BLOCKED: &str = "SELECT key FROM limit_instance
 pub(super) const RECONSIDER: &str = "UPDATE limit_instance SET next_at = :now
     WHERE upstream_id = :upstream AND (next_at IS NULL OR next_at > :now)
       AND EXISTS (SELECT 1 FROM partition WHERE waits_on = limit_instance.id AND place = 'limit')";
+pub(super) const BRING_NEAR: &str = "UPDATE limit_instance SET tat = :latest
+    WHERE upstream_id = :upstream AND limit_name = :limit AND tat > :latest";
 pub(super) const RECONSIDER_ALL: &str = "UPDATE limit_instance SET next_at = ?1
     WHERE next_at > ?1 AND next_at IS NOT NULL";
 pub(super) const BUDGET_WINDOWS: &str = "SELECT window_start, spent, last_at, remaining
