@@ -61,6 +61,15 @@ pub enum StoreError {
         /// What kind.
         kind: &'static str,
     },
+    /// The file is not where it was.
+    #[error(
+        "the store {path} was deleted or replaced by another file while it was in use: nothing more is \
+         recorded, and nothing sent"
+    )]
+    Moved {
+        /// The file.
+        path: PathBuf,
+    },
     /// Somebody else has it locked.
     #[error("the store {path} is locked by another program; nothing was changed")]
     Locked {
@@ -129,6 +138,11 @@ impl StoreError {
         use rusqlite::ErrorCode as Code;
         let path = path.to_owned();
         let detail = source.to_string();
+        if let rusqlite::Error::SqliteFailure(code, _) = &source
+            && code.extended_code == rusqlite::ffi::SQLITE_READONLY_DBMOVED
+        {
+            return StoreError::Moved { path };
+        }
         match source.sqlite_error_code() {
             Some(Code::DatabaseBusy | Code::DatabaseLocked) => StoreError::Locked { path },
             Some(Code::DiskFull) => StoreError::Full { path },

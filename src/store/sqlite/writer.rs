@@ -85,6 +85,7 @@ impl Writer {
             sync,
             synced: None,
             told,
+            identity: identity(path),
         };
         let way = if threaded {
             let checkpoints = schema::Checkpoints::start(path)?;
@@ -170,6 +171,8 @@ struct Desk {
     sync: Sync,
     synced: Option<Durability>,
     told: watch::Sender<u64>,
+    /// Which file it was when it was opened.
+    identity: Option<(u64, u64)>,
 }
 
 impl Desk {
@@ -209,6 +212,11 @@ impl Desk {
     }
 
     fn begin(&mut self, durability: Durability) -> rusqlite::Result<()> {
+        // SQLite would go on writing to a file that has no name any more.
+        if identity(&self.path) != self.identity {
+            let moved = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_READONLY_DBMOVED);
+            return Err(rusqlite::Error::SqliteFailure(moved, None));
+        }
         let durability = match self.sync {
             Sync::All => Durability::Synced,
             Sync::Charges => durability,
@@ -266,4 +274,17 @@ fn again(path: &Path, error: &rusqlite::Error) -> StoreError {
         other => rusqlite::Error::ToSqlConversionFailure(other.to_string().into()),
     };
     StoreError::of(path, copy)
+}
+
+/// Tells a file from any other, whatever its name.
+#[cfg(unix)]
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
+}
+
+/// Elsewhere an open file cannot be deleted.
+#[cfg(not(unix))]
+fn identity(_: &Path) -> Option<(u64, u64)> {
+    None
 }
