@@ -10,6 +10,9 @@
 //! ```
 #![allow(dead_code, reason = "each test uses its part")]
 
+pub mod process;
+pub mod world;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -1,0 +1,134 @@
+//! Promises 3 and 6: nothing goes on what is blocked before the server's hint, and nobody else waits.
+
+use std::time::Duration;
+
+use paceline::clock::Timestamp;
+use paceline::practice::{Answer, Arrival, Config, Script};
+use paceline::store::Store as _;
+use paceline::store::sqlite::SqliteStore;
+
+use crate::support::process::until;
+use crate::support::world::World;
+
+const SITES: &str = r#"
+[[limit]]
+name = "site"
+kind = "rate"
+rate = "60/s"
+slack = "50ms"
+key = ["site"]
+[retry]
+max_attempts = 1
+"#;
+
+/// Two sites of one upstream, each a partition; the fifth call to `a` is refused for 3 s.
+fn sites(refusal: Answer) -> World {
+    let script = Script::new("/a/*", refusal.wait(Duration::from_secs(3))).from(5).times(1);
+    let config = Config::new().latency(Duration::from_millis(5)).script(script.closing("/a/*"));
+    let world = World::new(config);
+    world.quota("shop", "/{site}/{id}", SITES);
+    world.add_to("shop", 0, 60, &["--set", "site=a"]);
+    world.add_to("shop", 0, 200, &["--set", "site=b"]);
+    world
+}
+
+fn of<'a>(arrivals: &'a [Arrival], site: &'a str) -> impl Iterator<Item = &'a Arrival> {
+    arrivals.iter().filter(move |arrival| arrival.path.starts_with(site))
+}
+
+/// When the refused call came.
+fn refused_at(arrivals: &[Arrival]) -> Timestamp {
+    of(arrivals, "/a/").nth(4).unwrap().at
+}
+
+/// What must hold of `sites` once all is done.
+fn obeyed(world: &World, within: Duration) {
+    let arrivals = world.arrivals();
+    let at = refused_at(&arrivals);
+    let late = of(&arrivals, "/a/").skip(5).map(|arrival| arrival.at.since(at));
+    let (after, on_the_way): (Vec<_>, Vec<_>) = late.partition(|late| *late > within);
+    assert!(after.iter().all(|late| *late >= Duration::from_secs(3)), "{after:?}");
+    println!("on their way when it was refused: {on_the_way:?}; first after: {:?}", after[0]);
+    assert_eq!(world.stats().early, 0);
+    // The other site goes on all the while: 3 s hold 180 of its slots.
+    let others =
+        of(&arrivals, "/b/").filter(|b| b.at > at && b.at.since(at) < Duration::from_secs(3));
+    assert!(others.count() >= 60, "the other site waited too");
+    assert_eq!(world.jobs(), [("done".to_owned(), 260)].into());
+    assert_eq!(world.number("SELECT sum(failures) FROM job"), 0);
+}
+
+fn refused_and_shown(refusal: Answer) {
+    let world = sites(refusal);
+    let ran = world.run(&["run"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    obeyed(&world, Duration::from_millis(500));
+    let refused = world.number("SELECT job_id FROM attempt WHERE status = 429").to_string();
+    let shown = world.json(&["show", &refused]);
+    assert_eq!(shown["attempts"][0]["reason"], "rate_limited", "{shown}");
+    assert_eq!(shown["attempts"][0]["body"], "slow down, please", "{shown}");
+    assert!(shown["attempts"][0]["hint_at"].is_string(), "{shown}");
+    assert_eq!(shown["attempts"][1]["status"], 200, "{shown}");
+}
+
+#[test]
+fn a_refusal_in_seconds_is_obeyed_and_shown() {
+    refused_and_shown(Answer::new(429).header("Retry-After", "3").body("slow down, please"));
+}
+
+#[test]
+fn a_refusal_until_a_date_is_obeyed_and_shown() {
+    // The date is written beforehand: late enough for whatever comes before the refusal.
+    let at = std::time::SystemTime::now() + Duration::from_secs(10);
+    let date = httpdate::fmt_http_date(at);
+    let script = Script::new("/a/*", Answer::new(429).header("Retry-After", date)).from(2).times(1);
+    let world = World::new(Config::new().script(script));
+    world.quota("shop", "/{site}/{id}", SITES);
+    world.add_to("shop", 0, 4, &["--set", "site=a"]);
+    let ran = world.run(&["run"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let told = at.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64 * 1_000_000_000;
+    let arrivals = world.arrivals();
+    let after = arrivals
+        .iter()
+        .skip(2)
+        .filter(|a| a.wall.since(arrivals[1].wall) > Duration::from_millis(500));
+    let after: Vec<_> = after.map(|arrival| arrival.wall).collect();
+    assert!(after.iter().all(|wall| wall.as_nanos() >= told), "{after:?}");
+    assert!(!after.is_empty());
+    assert_eq!(world.jobs(), [("done".to_owned(), 4)].into());
+}
+
+#[test]
+fn what_one_process_is_refused_the_other_knows_within_50_ms() {
+    let world = sites(Answer::new(429).header("Retry-After", "3"));
+    let runs = [world.start(&["run"]), world.start(&["run"])];
+    // When anybody can see that the block was committed, in the store's time.
+    let store = paceline::store::sqlite::Options::new(
+        world.home.path(crate::support::world::STORE),
+        std::sync::Arc::new(paceline::clock::SystemClock::new()),
+    );
+    let store = SqliteStore::open(store).unwrap();
+    let book = world.sql();
+    let sql = "SELECT blocked_at FROM limit_instance WHERE blocked_at IS NOT NULL";
+    until("the refusal", || book.query_row(sql, [], |row| row.get::<_, i64>(0)).is_ok());
+    let seen_at = store.now().store.as_nanos();
+    let blocked_at = world.number(sql);
+    println!("committed within {} ms", (seen_at - blocked_at) / 1_000_000);
+    for run in runs {
+        let ran = run.finish();
+        assert_eq!(ran.code, 0, "{ran}");
+    }
+    obeyed(&world, Duration::from_millis(500));
+    let last = world
+        .sql()
+        .prepare("SELECT sent_at FROM attempt JOIN job ON job.id = job_id WHERE job.columns LIKE '%\"a\"%'")
+        .unwrap()
+        .query_map([], |row| row.get::<_, i64>(0))
+        .unwrap()
+        .map(|at| (at.unwrap() - seen_at) / 1_000_000)
+        .filter(|ms| (0..2900).contains(ms))
+        .max();
+    println!("the last to leave after the block was committed: {last:?} ms");
+    assert!(last.is_none_or(|ms| ms <= 50), "{last:?} ms");
+}
