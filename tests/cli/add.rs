@@ -56,6 +56,14 @@ fn rejects_can_be_corrected_and_added() {
 }
 
 #[test]
+fn rejects_do_not_overwrite_what_is_read() {
+    let bench = Bench::new();
+    bench.write("c.csv", "isbn,title\n,B\n");
+    bench.run("add shop --csv c.csv --rejects ./c.csv").ends(2).complains(&["--rejects"]);
+    assert_eq!(std::fs::read_to_string(bench.path("c.csv")).unwrap(), "isbn,title\n,B\n");
+}
+
+#[test]
 fn strict_adds_all_or_nothing() {
     let bench = Bench::new();
     bench.write("bad.csv", "isbn\n1\n\"\n3\n");

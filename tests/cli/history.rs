@@ -91,7 +91,8 @@ fn results_come_in_the_order_of_ending() {
     let rest = bench.run(&format!("results --format jsonl --after {cursor}")).ends(0);
     assert_eq!(lines(&rest.out).len(), 1);
     let last = all[2]["cursor"].as_str().unwrap();
-    assert!(said.err.contains(&format!("--after {last}")));
+    assert_eq!(said.err, "");
+    assert!(rest.err.contains(&format!("--after {last}")));
     let none = bench.run(&format!("results --json --after {last}")).ends(0);
     assert_eq!(none.out, "");
 }

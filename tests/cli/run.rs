@@ -59,3 +59,19 @@ fn spans_and_names_are_checked() {
     bench.run("run --fail-on often").ends(2);
     bench.run("run --concurrency 0").ends(2);
 }
+
+#[test]
+fn a_runner_is_alone_where_it_wants_to_be_and_leaves_when_asked() {
+    let bench = Bench::new();
+    let mut runner = bench.command().args(["run", "shop", "--follow"]).spawn().unwrap();
+    // It is there once another one sees it.
+    while !bench.run("run shop --single --max-wait 0").ends(0).err.contains("serves already") {
+        assert!(runner.try_wait().unwrap().is_none());
+    }
+    bench.run("run engine --single --max-wait 0").ends(0);
+    let told = bench.json("run --single");
+    assert_eq!(told["exit"], 0);
+    let kill = std::process::Command::new("kill").arg(runner.id().to_string()).status().unwrap();
+    assert!(kill.success());
+    assert_eq!(runner.wait().unwrap().code(), Some(130));
+}

@@ -92,8 +92,8 @@ pub struct LogArgs {
   paceline results --upstream distributor --format jsonl --after \"$(cat cursor)\"
   paceline results --upstream distributor --latest-by isbn --fields isbn,stock,finished_at
 
-Results come in the order in which their jobs ended. Each JSON line has a `cursor`, and the last one is
-also told on stderr: `--after CURSOR` goes on from there. Cancelled jobs have no result, unless --state
+Results come in the order in which their jobs ended. Each has a `cursor`; `--after CURSOR` goes on from
+there, and tells the next one on stderr (with -v also the first time). Cancelled jobs have no result, unless --state
 asks for them. A column with the name of another field is `columns.NAME` in CSV, and in JSON found in
 `columns`.")]
 pub struct ResultsArgs {

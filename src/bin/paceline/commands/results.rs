@@ -44,7 +44,9 @@ pub async fn run(args: ResultsArgs, context: &Context) -> anyhow::Result<Exit> {
     let out = Sheet::new(format, names, writer(args.output.as_deref(), context)?)?;
     let mut pages = Pages::new(filter, &args);
     let last = write(&mut pages, out, &store).await?;
-    if let Some(cursor) = last {
+    // Whoever goes on from a cursor wants the next one; it is in every row besides.
+    let wanted = args.after.is_some() || context.global.verbose > 0;
+    if let Some(cursor) = last.filter(|_| wanted) {
         context.note(&format!("next: --after {cursor}"));
     }
     Ok(Exit::Done)

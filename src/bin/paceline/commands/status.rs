@@ -44,7 +44,8 @@ pub async fn run(args: StatusArgs, context: &Context) -> anyhow::Result<Exit> {
         }
     }
     if let Some(at) = status::next_at(&known) {
-        context.out.text(&format!("\nnext: {}", times.near_and_far(at)))?;
+        let next = if at <= times.now() { "now".to_owned() } else { times.near_and_far(at) };
+        context.out.text(&format!("\nnext: {next}"))?;
     }
     Ok(Exit::Done)
 }

@@ -12,7 +12,7 @@ use paceline::plan::Planner;
 
 use super::source::Rows;
 use crate::context::Context;
-use crate::exit::Usage;
+use crate::exit::{Usage, wrong};
 use crate::render::text::{count, cut};
 
 /// Rejected rows told one by one; the others are counted.
@@ -90,6 +90,12 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     text
 }
 
+/// Whether both are one file, which making the one would empty.
+fn is_same(path: &Path, read: Option<&Path>) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    read.is_some_and(|read| real(path).is_some() && real(path) == real(read))
+}
+
 /// Rows that were not added.
 #[derive(Debug)]
 struct Rejects<'a> {
@@ -103,6 +109,9 @@ struct Rejects<'a> {
 impl<'a> Rejects<'a> {
     fn new(rows: &Rows, file: Option<&Path>, context: &'a Context) -> anyhow::Result<Rejects<'a>> {
         let file = match file {
+            Some(path) if is_same(path, rows.file.as_deref()) => {
+                return wrong("--rejects names the file that is read; choose another");
+            }
             Some(path) => {
                 let made = File::create(path).map_err(|error| {
                     Usage(format!("--rejects: `{}` cannot be written: {error}", path.display()))

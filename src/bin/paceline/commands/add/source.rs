@@ -47,6 +47,8 @@ pub struct Rows {
     pub header: Option<Vec<u8>>,
     /// Between the values of a row.
     pub delimiter: u8,
+    /// The file that is read.
+    pub file: Option<PathBuf>,
     /// What a row's number is one of, as in `line 7 of x.csv`.
     place: String,
     noun: &'static str,
@@ -119,6 +121,9 @@ impl Source {
         let mut rows = rows(Box::new(csv), Some(columns), ("line", name));
         rows.header = header;
         rows.delimiter = self.format.delimiter;
+        if let Place::File(path) = place {
+            rows.file = Some(path.clone());
+        }
         Ok(rows)
     }
 }
@@ -128,7 +133,7 @@ fn rows(
     columns: Option<BTreeSet<String>>,
     (noun, place): (&'static str, String),
 ) -> Rows {
-    Rows { iter, columns, header: None, delimiter: b',', place, noun }
+    Rows { iter, columns, header: None, delimiter: b',', file: None, place, noun }
 }
 
 fn argument(line: u64, url: String) -> Input {

@@ -252,12 +252,7 @@ fn told(event: &Event, times: &Times) -> Option<String> {
             "found of earlier runs: {} to send again, {} unsure, {} expired",
             swept.returned, swept.unsure, swept.expired
         ),
-        Event::Answered { upstream, job, attempt, url, status, reason, detail, state, .. } => {
-            let status = status.map_or("no answer".to_owned(), |status| status.to_string());
-            let end = if *state == JobState::Queued { "goes again" } else { state.name() };
-            let said = if reason.is_success() { String::new() } else { format!(" ({detail})") };
-            format!("{upstream} job {job} attempt {attempt}: {status} {reason}, {end}: {url}{said}")
-        }
+        Event::Answered { .. } => answer(event)?,
         Event::Blocked { upstream, limit, key, until, reason } => {
             let what = what(upstream, limit.as_deref(), &why::key(key));
             format!("{what} is closed by {reason} until {}", times.near_and_far(*until))
@@ -273,14 +268,32 @@ fn told(event: &Event, times: &Times) -> Option<String> {
             let limit = limit.unwrap_or_default();
             format!("{upstream} waits{limit} until {}", times.near_and_far(*until))
         }
+        other => return of_the_machine(other),
+    })
+}
+
+/// What an attempt came to.
+fn answer(event: &Event) -> Option<String> {
+    let Event::Answered { upstream, job, attempt, url, status, reason, detail, state, .. } = event
+    else {
+        return None;
+    };
+    let status = status.map_or("no answer".to_owned(), |status| status.to_string());
+    let end = if *state == JobState::Queued { "goes again" } else { state.name() };
+    let said = if reason.is_success() { String::new() } else { format!(" ({detail})") };
+    let said = visible(&said).into_owned();
+    Some(format!("{upstream} job {job} attempt {attempt}: {status} {reason}, {end}: {url}{said}"))
+}
+
+/// What happened to quota files, the clock, the store, the run itself.
+fn of_the_machine(event: &Event) -> Option<String> {
+    Some(match event {
         Event::QuotaChanged { upstream, problem: None } => {
             format!("{upstream}: its changed quota file is in force")
         }
-        Event::QuotaChanged { upstream, problem: Some(problem) } => {
-            format!(
-                "{upstream}: its changed quota file is wrong, the last good one stays in force\n{problem}"
-            )
-        }
+        Event::QuotaChanged { upstream, problem: Some(problem) } => format!(
+            "{upstream}: its changed quota file is wrong, the last good one stays in force\n{problem}"
+        ),
         Event::ClockStepped { nanos } => {
             let way = if *nanos < 0 { "back" } else { "forwards" };
             let by = span(Duration::from_nanos(nanos.unsigned_abs()));
