@@ -69,7 +69,6 @@ fn calm_zone() -> &'static str {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs the commands beside `demo`"]
 async fn the_page_does_what_it_says() {
     let second = Duration::from_secs(1);
     let zone = calm_zone();
