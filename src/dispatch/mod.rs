@@ -121,6 +121,9 @@ pub type Tell = Arc<dyn Fn(&Event) + Send + Sync>;
 /// in flight are lost to the others for so long.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
+/// From a change in the store to the look for upstreams that had no job before.
+const NEWS_PAUSE: Duration = Duration::from_millis(20);
+
 /// Serves upstreams over HTTP until nothing is left that it may wait for. `tell` hears every [`Event`].
 ///
 /// # Errors
@@ -189,17 +192,23 @@ impl<S: Store, T: Transport, F: Fn() -> Result<T, RunError>> Run<S, F> {
 
     async fn serve_all(&mut self) -> Result<(), RunError> {
         self.start_lanes().await?;
-        let timeline = self.store.timeline().clone();
+        let store = self.store.clone();
+        let timeline = store.timeline().clone();
         let mut told = false;
         let mut leave = self.shared.leave.clone();
+        let mut sweep_at = timeline.now().store + SWEEP_INTERVAL;
+        let grows = self.shared.options.follow && self.shared.options.upstreams.is_empty();
+        let mut news = if grows { self.store.news().unwrap_or(0) } else { 0 };
         while !self.lanes.is_empty() || self.stays() {
             tokio::select! {
                 Some(ended) = self.lanes.join_next() => joined(ended)?,
-                () = timeline.sleep(SWEEP_INTERVAL) => {
+                () = timeline.sleep_until(sweep_at) => {
                     self.sweep().await?;
-                    if self.shared.options.follow {
-                        self.start_lanes().await?;
-                    }
+                    sweep_at = timeline.now().store + SWEEP_INTERVAL;
+                }
+                () = changed_since(&store, news), if grows => {
+                    news = self.store.news().unwrap_or(news);
+                    self.start_lanes().await?;
                 }
                 _ = leave.wait_for(|leave| *leave), if !told => {
                     told = true;
@@ -288,6 +297,13 @@ impl<S: Store, T: Transport, F: Fn() -> Result<T, RunError>> Run<S, F> {
         }
         Ok(report)
     }
+}
+
+/// Something was committed after `news`. A busy store tells so all the time: not more often than is of
+/// use.
+async fn changed_since(store: &impl Store, news: i64) {
+    store.changed(news).await;
+    store.timeline().sleep(NEWS_PAUSE).await;
 }
 
 fn joined(ended: Result<Result<(), RunError>, tokio::task::JoinError>) -> Result<(), RunError> {

@@ -446,6 +446,9 @@ pub trait Store: Clone + Send + Sync + 'static {
         upstream: String,
     ) -> impl Future<Output = Result<Remaining, StoreError>> + Send;
 
+    /// The newest change there is, for [`Store::changed`].
+    fn news(&self) -> Result<i64, StoreError>;
+
     /// Resolves once anybody has committed something after `news` ([`Claimed::news`]) that lets more
     /// go: an addition, a release, a place that came free.
     fn changed(&self, news: i64) -> impl Future<Output = ()> + Send;

@@ -372,6 +372,10 @@ impl Store for SqliteStore {
         self.read(|conn, _| inspect::remaining(conn, &upstream))
     }
 
+    fn news(&self) -> Result<i64, StoreError> {
+        self.peek(Duration::ZERO).map(|(_, news)| news)
+    }
+
     async fn changed(&self, news: i64) {
         loop {
             let seen = self.inner.writer.commits();
