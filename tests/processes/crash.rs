@@ -137,3 +137,21 @@ fn what_must_not_be_sent_twice_never_is_and_what_is_in_doubt_is_unsure() {
     assert!(ran.code == 0 || (ran.code == 3 && of("unsure") > 0), "{ran}");
     world.nothing_is_left_over();
 }
+
+#[test]
+fn what_a_dead_process_had_in_flight_is_done_before_the_last_one_leaves() {
+    use paceline::practice::{Answer, Manner, Script};
+    let silent = Script::new("/0", Answer::new(200).manner(Manner::Hang)).times(1);
+    let world = World::with(Config::new().script(silent), &quota(1));
+    world.add(0, 30);
+    let mut first = world.start(&["run", "--count", "1"]);
+    until("the silent one", || world.count() == 1);
+    let other = world.start(&["run"]);
+    // A third of a second before the other has nothing left to do.
+    until("nearly all", || world.count() >= 24);
+    first.kill();
+    let ran = other.finish();
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(world.jobs(), [("done".to_owned(), 30)].into());
+    world.nothing_is_left_over();
+}

