@@ -12,6 +12,8 @@
 //! | [`secrets`] | placeholders resolved, values found in what is shown |
 //! | [`store`] | durable truth, named by transitions |
 //! | [`dispatch`] | the loop, and the events that it tells |
+//! | [`input`], [`output`] | rows come in, rows go out |
+//! | [`report`] | what people and tools are told |
 //! | `practice` | an upstream to practise against (feature `practice`) |
 //!
 //! `ARCHITECTURE.md` in the repository is the longer map.

@@ -1,10 +1,11 @@
 //! The catalogue: rows in, jobs queued, wrong rows named by their line.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use paceline::job::{Columns, NewJob};
+use paceline::input::Input;
+use paceline::input::csv::{CsvRows, Format};
+use paceline::job::NewJob;
 use paceline::plan::{AddOptions, Planner};
 use paceline::quota::Upstream;
 use paceline::store::Store as _;
@@ -41,26 +42,18 @@ pub async fn add(store: &DemoStore, upstream: &Arc<Upstream>) -> anyhow::Result<
 
 /// The jobs of the rows, and the lines that give none.
 pub fn plan(upstream: &Upstream) -> anyhow::Result<(Vec<NewJob>, Vec<Rejected>)> {
-    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(CATALOGUE.as_bytes());
-    let header = reader.headers().context("the catalogue has no header")?.clone();
-    let columns: BTreeSet<String> = header.iter().map(str::to_owned).collect();
-    let options = AddOptions { columns: Some(columns), ..AddOptions::default() };
-    let planner = Planner::new(upstream, options)?;
+    let rows = CsvRows::new(CATALOGUE.as_bytes(), &Format::default())?;
+    let columns = rows.columns().iter().cloned().collect();
+    let planner =
+        Planner::new(upstream, AddOptions { columns: Some(columns), ..AddOptions::default() })?;
     let (mut jobs, mut rejected) = (Vec::new(), Vec::new());
-    for record in reader.records() {
-        let record = record.context("the catalogue cannot be read")?;
-        let line = record.position().map_or(0, csv::Position::line);
-        if record.len() != header.len() {
-            let (found, expected) = (record.len(), header.len());
-            let problem = format!("it has {found} values, and there are {expected} columns");
-            rejected.push((line, problem));
-            continue;
-        }
-        let row: Columns =
-            header.iter().map(str::to_owned).zip(record.iter().map(str::to_owned)).collect();
-        match planner.plan(row) {
-            Ok(job) => jobs.push(job),
-            Err(problem) => rejected.push((line, problem.to_string())),
+    for input in rows {
+        match input.context("the catalogue cannot be read")? {
+            Input::Row(row) => match planner.plan(row.columns) {
+                Ok(job) => jobs.push(job),
+                Err(problem) => rejected.push((row.line, problem.to_string())),
+            },
+            Input::Bad(bad) => rejected.push((bad.line, bad.problem.to_string())),
         }
     }
     Ok((jobs, rejected))

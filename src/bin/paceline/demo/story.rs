@@ -10,8 +10,11 @@ use paceline::dispatch::{Event, Report};
 use paceline::job::JobState;
 use paceline::practice::Stats;
 use paceline::quota::{LimitRule, Upstream};
+use paceline::report::words::span;
 use paceline::store::Store as _;
 use paceline::store::views::UpstreamView;
+
+use crate::render::time::Times;
 
 use super::catalogue::Addition;
 use super::stage::{BURST, CALLS_PER_DAY, CALLS_PER_SECOND, DAILY, PLAN, Stage, UPSTREAM};
@@ -125,10 +128,7 @@ impl Listener {
                 let left = until.since(now.wall);
                 if left > PROGRESS * 5 && heard.waits.insert(limit.clone()) {
                     let limit = limit.as_deref().unwrap_or("nobody");
-                    self.say(
-                        now,
-                        &format!("`{limit}` lets nothing more go for {}", distance(left)),
-                    );
+                    self.say(now, &format!("`{limit}` lets nothing more go for {}", span(left)));
                 }
             }
             Event::Held { reason, detail, .. } => {
@@ -196,16 +196,8 @@ pub fn still_waiting(stage: &Stage, report: &Report, view: &UpstreamView) {
         let over = limit.zone.map(|zone| format!(" today in {zone}")).unwrap_or_default();
         say(&format!("  {spent} of its {} units are spent{over}", limit.amount));
     }
-    let now = stage.store.now().wall;
-    say(&format!("  the next can go in {}:", distance(until.since(now))));
-    say(&format!(
-        "    {}",
-        until.to_utc().with_timezone(&stage.zone).format("%a %-d %b, %H:%M:%S %Z there")
-    ));
-    say(&format!(
-        "    {}",
-        until.to_utc().with_timezone(&chrono::Local).format("%a %-d %b, %H:%M:%S %Z here")
-    ));
+    let times = Times::new(stage.store.now().wall);
+    say(&format!("  the next can go at {}", times.both(until, Some(stage.zone))));
     say("  A user's run would wait, or end with 75 and be started again: the queue is on disk.");
 }
 
@@ -224,15 +216,4 @@ pub fn closing(stage: &Stage, broken: &[String]) {
     for command in ["status", &format!("why {UPSTREAM}"), &format!("log {UPSTREAM}")] {
         say(&format!("  paceline --store {folder}/paceline.db --quotas {folder}/quotas {command}"));
     }
-}
-
-/// A duration as people say it: `3 h 12 min`, its two largest units.
-pub fn distance(span: Duration) -> String {
-    let seconds = span.as_secs() + u64::from(span.subsec_nanos() > 0);
-    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
-    let parts = [(days, "d"), (hours, "h"), (minutes, "min"), (seconds % 60, "s")];
-    let from = parts.iter().position(|(count, _)| *count > 0).unwrap_or(3);
-    let told = parts.iter().skip(from).take(2).filter(|(count, _)| *count > 0);
-    let told: Vec<String> = told.map(|(count, unit)| format!("{count} {unit}")).collect();
-    if told.is_empty() { "0 s".to_owned() } else { told.join(" ") }
 }
