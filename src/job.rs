@@ -113,7 +113,7 @@ pub struct Request {
     pub url: String,
     /// Header templates of this job (`add --header`); those of the quota file come beside them.
     pub headers: BTreeMap<String, String>,
-    /// The body template, where the call has one.
+    /// The body template, where the call has one: the columns fill it when it is sent.
     pub body: Option<String>,
 }
 

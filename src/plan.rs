@@ -239,7 +239,9 @@ impl<'a> Planner<'a> {
             headers.insert(name.clone(), value.map_err(|error| self.filling(error, columns))?);
         }
         let body = self.templates.body_of(&method);
-        let body = body.map(|body| self.fill(body, columns)).transpose()?;
+        // The template stays as it is, so that jobs share it; but it must be possible to fill it.
+        let body = body.map(|body| self.fill(&body.filled, columns).map(|_| body.text.clone()));
+        let body = body.transpose()?;
         Ok(Request { method, url: address, headers, body })
     }
 

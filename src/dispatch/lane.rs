@@ -474,8 +474,8 @@ impl<S: Store, T: Transport> Lane<S, T> {
         let missing = missing_for_all(&self.upstream, &self.shared.secrets);
         if let Some(error) = missing {
             if !self.held_for_secret {
-                self.held_for_secret = true;
                 self.hold(Columns::new(), error.to_string()).await?;
+                self.held_for_secret = true;
             }
             return Ok(());
         }

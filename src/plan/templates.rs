@@ -19,6 +19,13 @@ pub(super) struct Filled {
     pub(super) place: Place,
 }
 
+/// A body template, read and as it was written.
+#[derive(Debug)]
+pub(super) struct Body {
+    pub(super) filled: Filled,
+    pub(super) text: String,
+}
+
 /// An address template.
 #[derive(Debug)]
 pub(super) struct Address {
@@ -41,7 +48,7 @@ pub(super) struct Templates {
     address: Option<Address>,
     /// `--url` was given.
     explicit: bool,
-    body: Option<Filled>,
+    body: Option<Body>,
     body_uses_url: bool,
     /// The method that the body is for; `None`: any.
     body_for: Option<String>,
@@ -63,7 +70,8 @@ impl Templates {
         let body = options.body.as_ref().or(upstream.request.body.as_ref());
         let body = body.map(|text| {
             let place = Place::of_body(content_type(upstream, options), text);
-            Ok::<_, PlanError>(Filled { template: read("the body", text)?, place })
+            let filled = Filled { template: read("the body", text)?, place };
+            Ok::<_, PlanError>(Body { filled, text: text.clone() })
         });
         let body = body.transpose()?;
         let key = options.dedupe_key.as_ref();
@@ -78,7 +86,7 @@ impl Templates {
             itself: Address::new(itself)?,
             address: url,
             explicit: options.url.is_some(),
-            body_uses_url: body.as_ref().is_some_and(|body| uses(&body.template, "url")),
+            body_uses_url: body.as_ref().is_some_and(|body| uses(&body.filled.template, "url")),
             body,
             body_for: options.body.is_none().then(|| upstream.request.method.clone()),
             sent,
@@ -88,7 +96,7 @@ impl Templates {
     }
 
     /// The body of a call by that method.
-    pub(super) fn body_of(&self, method: &str) -> Option<&Filled> {
+    pub(super) fn body_of(&self, method: &str) -> Option<&Body> {
         let for_it = match &self.body_for {
             Some(own) => own == method || !BODILESS.contains(&method),
             None => true,
@@ -115,7 +123,7 @@ impl Templates {
             Ok(address) => address.filled.template.columns(),
             Err(NoAddress) => vec!["url"],
         };
-        let body = self.body_of(method).map(|body| body.template.columns());
+        let body = self.body_of(method).map(|body| body.filled.template.columns());
         let key = self.dedupe_key.as_ref().map(|key| key.template.columns());
         let headers = self.headers.iter().map(|(_, template)| template).chain(&self.sent);
         let mut needed = Vec::new();

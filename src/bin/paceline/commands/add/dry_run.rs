@@ -115,9 +115,14 @@ fn request(upstream: &Upstream, job: &NewJob) -> Value {
             headers.insert(name.clone(), value);
         }
     }
+    let body = job.request.body.as_deref().and_then(|body| {
+        let is_type = |(name, _): &(&String, &String)| name.eq_ignore_ascii_case("content-type");
+        let declared = headers.iter().find(is_type).map(|(_, value)| value.as_str());
+        let place = Place::of_body(declared, body);
+        Template::parse(body).and_then(|body| body.freeze(&job.columns, place)).ok()
+    });
     json!({
-        "method": job.request.method, "url": job.request.url, "headers": headers,
-        "body": job.request.body,
+        "method": job.request.method, "url": job.request.url, "headers": headers, "body": body,
     })
 }
 
