@@ -1,5 +1,6 @@
 //! What only the SQLite store promises: which files it opens, what it leaves on disk, and that
 //! several processes on one file are as exact as one.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 #[path = "conformance/world.rs"]
 #[allow(dead_code)]

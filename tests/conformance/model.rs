@@ -320,10 +320,10 @@ impl<'w, S: Store> Life<'w, S> {
         }
         let site = site_of(call);
         match said {
-            Said::Ok | Said::NotFound | Said::Fault => {
-                if self.probing.get(&site).is_some_and(|refused| call.id > *refused) {
-                    self.probing.remove(&site);
-                }
+            Said::Ok | Said::NotFound | Said::Fault
+                if self.probing.get(&site).is_some_and(|refused| call.id > *refused) =>
+            {
+                self.probing.remove(&site);
             }
             Said::TooFast | Said::Wait { limit: "", .. } if settled.block.is_some() => {
                 self.probing.insert(site, self.last);

@@ -81,7 +81,7 @@ pub fn slots_given_back_are_handed_out_again<S: Store>(make: Make<'_, S>) {
     let w = World::new(make, &limit("rate", "rate", "rate = \"1/60s\""));
     w.add(3, &[]);
     let call = w.one();
-    w.release(&[call.clone()], ReleaseWhy::Forfeited);
+    w.release(std::slice::from_ref(&call), ReleaseWhy::Forfeited);
     let again = w.one();
     assert_eq!(again.slot_at, call.slot_at, "a slot missed does not cost a minute");
     assert!(again.id > call.id);

@@ -32,7 +32,7 @@ pub struct Fixture<S> {
 /// Makes an empty store whose clock shows [`START`].
 pub type Make<'a, S> = &'a dyn Fn() -> Fixture<S>;
 
-/// The limits that most cases do with: one unkeyed budget that never binds.
+/// No limits at all: what most cases do with.
 pub const FREE: &str = "";
 
 /// A store with one upstream, `up`, and one process that sends.

@@ -27,11 +27,11 @@ const CHECKPOINT_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Opens the file for writing, makes it where it is missing, and brings its schema up to date.
 pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        let made = std::fs::create_dir_all(folder);
-        made.map_err(|error| StoreError::Open { path: path.to_owned(), source: error.into() })?;
-        refuse_network(path, folder)?;
-    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let made = std::fs::create_dir_all(folder);
+    made.map_err(|error| StoreError::Open { path: path.to_owned(), source: error.into() })?;
+    refuse_network(path, folder)?;
     make_private(path)?;
     let conn = connect(path, 16)?;
     let at = |error| StoreError::of(path, error);
@@ -149,6 +149,7 @@ fn refuse_network(path: &Path, folder: &Path) -> Result<(), StoreError> {
         NFS_SUPER_MAGIC => Some("nfs"),
         SMB_SUPER_MAGIC => Some("smb"),
         other => {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "32 bits")]
             let magic = i64::from(other.0 as u32);
             OTHERS.iter().find(|(known, _)| *known == magic).map(|(_, name)| *name)
         }

@@ -10,7 +10,7 @@ use crate::clock::{ManualClock, Timeline, Timestamp};
 use crate::quota::declare;
 use crate::store::{Store, StoreError};
 
-const QUERIES: &str = include_str!("queries.rs");
+const QUERIES: [&str; 2] = [include_str!("queries.rs"), include_str!("queries/people.rs")];
 
 /// Statements that go over a whole table, and why they may.
 const SCANS: &[(&str, &str)] = &[
@@ -38,7 +38,7 @@ const SCANS: &[(&str, &str)] = &[
 
 /// The constants of the file that are statements, with their names.
 fn statements() -> Vec<(String, String)> {
-    let constants = QUERIES.split("pub(super) const ").skip(1);
+    let constants = QUERIES.iter().flat_map(|file| file.split(") const ").skip(1));
     let pair = |text: &str| {
         let (name, rest) = text.split_once(": &str =")?;
         let (_, rest) = rest.split_once('"')?;

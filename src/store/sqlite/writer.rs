@@ -38,10 +38,12 @@ struct Outcome {
     reply: Reply,
 }
 
+/// Does the work in a transaction; or, where there is none, is told why.
+type Run = Box<dyn FnOnce(Result<&Txn<'_>, StoreError>) -> Outcome + Send>;
+
 struct Wish {
     durability: Durability,
-    /// Does the work in a transaction; or, where there is none, is told why.
-    run: Box<dyn FnOnce(Result<&Txn<'_>, StoreError>) -> Outcome + Send>,
+    run: Run,
 }
 
 /// The way to the writing thread.

@@ -1,0 +1,223 @@
+//! The store's contract, each transition handed to the file that does it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::writer::{Durability, Txn};
+use super::{
+    PEEK_INTERVAL, SqliteStore, WATCH_INTERVAL, acts, add, claim, durability, inspect, places,
+    release, results, runners, settle, sweep, tidy,
+};
+use crate::clock::Timeline;
+use crate::job::{CallId, Columns, JobId, NewJob};
+use crate::quota::Upstream;
+use crate::store::views::{
+    AttemptView, JobView, LoadView, ResultNames, RunnerView, Tally, Tidied, UpstreamView,
+};
+use crate::store::{
+    Act, Added, AttemptFilter, Claim, Claimed, Cursor, Filter, Hold, KeptBody, Release, Remaining,
+    RunnerId, Settled, Settlement, Store, StoreError, Swept,
+};
+
+impl Store for SqliteStore {
+    fn timeline(&self) -> &Timeline {
+        &self.inner.timeline
+    }
+
+    async fn add(
+        &self,
+        upstream: Arc<Upstream>,
+        load: String,
+        jobs: Vec<NewJob>,
+    ) -> Result<Added, StoreError> {
+        let work = move |txn: &Txn<'_>| add::add(txn, &upstream, &load, &jobs);
+        self.inner.writer.write(Durability::Normal, work).await
+    }
+
+    async fn register(&self, upstreams: Vec<String>) -> Result<(RunnerId, Swept), StoreError> {
+        let runner = self.inner.locks.take()?;
+        let locks = self.inner.locks.clone();
+        let work = move |txn: &Txn<'_>| sweep::register(txn, runner, &upstreams, &locks);
+        let swept = self.inner.writer.write(Durability::Normal, work).await;
+        let swept = swept.inspect_err(|_| self.inner.locks.free(runner))?;
+        Ok((runner, swept))
+    }
+
+    async fn retire(&self, runner: RunnerId) -> Result<(), StoreError> {
+        let work = move |txn: &Txn<'_>| runners::retire(txn, runner);
+        self.inner.writer.write(Durability::Normal, work).await?;
+        self.inner.locks.free(runner);
+        Ok(())
+    }
+
+    async fn claim(&self, claim: Claim) -> Result<Claimed, StoreError> {
+        let durability = durability(&claim.upstream);
+        let work = move |txn: &Txn<'_>| claim::claim(txn, &claim);
+        self.inner.writer.write(durability, work).await
+    }
+
+    async fn mark(&self, calls: Vec<CallId>) -> Result<(), StoreError> {
+        let work = move |txn: &Txn<'_>| settle::mark(txn, &calls);
+        self.inner.writer.write(Durability::Synced, work).await
+    }
+
+    async fn release(
+        &self,
+        upstream: Arc<Upstream>,
+        releases: Vec<Release>,
+    ) -> Result<(), StoreError> {
+        let work = move |txn: &Txn<'_>| release::release(txn, &upstream, &releases);
+        self.inner.writer.write(Durability::Normal, work).await
+    }
+
+    async fn settle(
+        &self,
+        upstream: Arc<Upstream>,
+        settlements: Vec<Settlement>,
+    ) -> Result<Vec<Settled>, StoreError> {
+        let work = move |txn: &Txn<'_>| {
+            settlements.iter().map(|one| settle::settle(txn, &upstream, one)).collect()
+        };
+        self.inner.writer.write(Durability::Normal, work).await
+    }
+
+    async fn sweep(&self) -> Result<Swept, StoreError> {
+        let locks = self.inner.locks.clone();
+        let work = move |txn: &Txn<'_>| sweep::sweep(txn, &locks);
+        self.inner.writer.write(Durability::Normal, work).await
+    }
+
+    async fn hold(&self, hold: Hold) -> Result<u64, StoreError> {
+        let work = move |txn: &Txn<'_>| acts::hold(txn, &hold);
+        self.inner.writer.write(Durability::Normal, work).await
+    }
+
+    async fn resume(&self, upstream: String, key: Columns) -> Result<u64, StoreError> {
+        let work = move |txn: &Txn<'_>| acts::resume(txn, &upstream, &key, None);
+        self.inner.writer.write(Durability::Normal, work).await
+    }
+
+    async fn let_go(&self, upstream: String, reason: String) -> Result<u64, StoreError> {
+        let every = Columns::new();
+        let work = move |txn: &Txn<'_>| acts::resume(txn, &upstream, &every, Some(&reason));
+        self.inner.writer.write(Durability::Normal, work).await
+    }
+
+    async fn act(&self, filter: Filter, act: Act) -> Result<u64, StoreError> {
+        let work = move |txn: &Txn<'_>| acts::act(txn, &filter, &act);
+        self.inner.writer.write(Durability::Normal, work).await
+    }
+
+    async fn count(&self, filter: Filter, act: Act) -> Result<u64, StoreError> {
+        self.read(|conn, _| acts::count(conn, &filter, &act))
+    }
+
+    async fn running(&self, filter: Filter) -> Result<u64, StoreError> {
+        self.read(|conn, _| results::running(conn, &filter))
+    }
+
+    async fn tidy(&self) -> Result<Tidied, StoreError> {
+        self.inner.writer.write(Durability::Normal, tidy::tidy).await
+    }
+
+    async fn spend(
+        &self,
+        upstream: Arc<Upstream>,
+        limit: String,
+        key: Columns,
+        units: i64,
+    ) -> Result<(), StoreError> {
+        acts::check_spend(&upstream, &limit, &key)?;
+        let work = move |txn: &Txn<'_>| acts::spend(txn, &upstream, &limit, &key, units);
+        self.inner.writer.write(Durability::Synced, work).await
+    }
+
+    async fn reconsider(&self, upstream: Arc<Upstream>) -> Result<(), StoreError> {
+        let work = move |txn: &Txn<'_>| places::reconsider_upstream(txn, &upstream.name);
+        self.inner.writer.write(Durability::Normal, work).await
+    }
+
+    fn block_seq(&self) -> Result<i64, StoreError> {
+        self.peek(PEEK_INTERVAL).map(|(block_seq, _)| block_seq)
+    }
+
+    fn news(&self) -> Result<i64, StoreError> {
+        self.peek(std::time::Duration::ZERO).map(|(_, news)| news)
+    }
+
+    async fn is_blocked(&self, call: CallId) -> Result<bool, StoreError> {
+        self.read(|conn, now| release::is_blocked(conn, call, now))
+    }
+
+    async fn tally(&self) -> Result<Tally, StoreError> {
+        self.read(|conn, _| inspect::tally(conn, None))
+    }
+
+    async fn upstream_names(&self) -> Result<Vec<String>, StoreError> {
+        self.read(|conn, _| inspect::upstream_names(conn))
+    }
+
+    async fn is_load(&self, name: String) -> Result<bool, StoreError> {
+        self.read(|conn, _| inspect::is_load(conn, &name))
+    }
+
+    async fn loads(&self) -> Result<Vec<LoadView>, StoreError> {
+        self.read(inspect::loads)
+    }
+
+    async fn runners(&self) -> Result<Vec<RunnerView>, StoreError> {
+        self.read(|conn, _| inspect::runners(conn, &self.inner.locks))
+    }
+
+    async fn upstream(&self, upstream: Arc<Upstream>) -> Result<UpstreamView, StoreError> {
+        self.read(|conn, now| inspect::upstream(conn, now, &upstream))
+    }
+
+    async fn jobs(
+        &self,
+        filter: Filter,
+        upstreams: BTreeMap<String, Arc<Upstream>>,
+    ) -> Result<Vec<JobView>, StoreError> {
+        self.read(|conn, now| inspect::jobs(conn, now, &filter, &upstreams))
+    }
+
+    async fn attempts(&self, filter: AttemptFilter) -> Result<Vec<AttemptView>, StoreError> {
+        self.read(|conn, now| inspect::attempts(conn, now, &filter))
+    }
+
+    async fn ended(
+        &self,
+        filter: Filter,
+        after: Option<Cursor>,
+        latest_by: Option<String>,
+    ) -> Result<Vec<Cursor>, StoreError> {
+        self.read(|conn, _| results::ended(conn, &filter, after, latest_by.as_deref()))
+    }
+
+    async fn result_names(&self, filter: Filter) -> Result<ResultNames, StoreError> {
+        self.read(|conn, _| results::names(conn, &filter))
+    }
+
+    async fn last_bodies(&self, jobs: Vec<JobId>) -> Result<BTreeMap<JobId, KeptBody>, StoreError> {
+        self.read(|conn, _| inspect::last_bodies(conn, &jobs))
+    }
+
+    async fn remaining(&self, upstream: String) -> Result<Remaining, StoreError> {
+        self.read(|conn, _| inspect::remaining(conn, &upstream))
+    }
+
+    async fn changed(&self, news: i64) {
+        loop {
+            let seen = self.inner.writer.commits();
+            // Where the store cannot be read just now, the next look will tell.
+            if self.peek(Duration::ZERO).is_ok_and(|peeked| peeked.1 > news) {
+                return;
+            }
+            tokio::select! {
+                () = self.inner.writer.committed_since(seen) => {}
+                () = self.inner.timeline.sleep(WATCH_INTERVAL), if self.inner.watches => {}
+            }
+        }
+    }
+}

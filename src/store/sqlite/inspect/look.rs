@@ -1,0 +1,322 @@
+//! An upstream's limits, and what its partitions wait for.
+
+use rusqlite::{Connection, Row, named_params};
+
+use crate::clock::{Now, Timestamp};
+use crate::job::Columns;
+use crate::quota::decide::{Ask, Decision, Usage, decide};
+use crate::quota::rolling::{Entries, Rolling};
+use crate::quota::{LimitRule, Upstream};
+use crate::store::sqlite::instances::{Instances, from_json};
+use crate::store::sqlite::places::{self, Head, UpstreamRow};
+use crate::store::sqlite::queries;
+use crate::store::views::{
+    HoldView, LimitView, PartitionView, SHOWN, Turn, UpstreamView, WaitView,
+};
+
+/// Looking at one upstream.
+pub(super) struct Look<'t> {
+    conn: &'t Connection,
+    now: Now,
+    row: Option<&'t UpstreamRow>,
+    declared: &'t Upstream,
+}
+
+impl<'t> Look<'t> {
+    pub(super) fn new(
+        conn: &'t Connection,
+        now: Now,
+        row: Option<&'t UpstreamRow>,
+        declared: &'t Upstream,
+    ) -> Self {
+        Look { conn, now, row, declared }
+    }
+
+    fn id(&self) -> i64 {
+        self.row.map_or(0, |row| row.id)
+    }
+
+    pub(super) fn instances(&self) -> Instances<'t> {
+        Instances::new(self.conn, self.now, self.id(), self.declared)
+    }
+
+    pub(super) fn hold_view(&self, held: &places::HeldRow) -> HoldView {
+        HoldView {
+            at: self.now.to_wall(held.at),
+            reason: held.reason.clone(),
+            detail: held.detail.clone(),
+        }
+    }
+
+    pub(super) fn limits(&self, view: &mut UpstreamView) -> rusqlite::Result<()> {
+        let mut instances = self.instances();
+        for (position, limit) in self.declared.limits.iter().enumerate() {
+            let keys = match limit.key.is_empty() {
+                true => vec![Columns::new()],
+                false => self.keys(&limit.name, &mut view.omitted)?,
+            };
+            for key in keys {
+                let index = instances.of_limit(position, &key)?;
+                let Some(ask) = instances.ask(position, index, &key, 1) else { continue };
+                let block = instances.get(index).map(|instance| instance.block.clone());
+                let mut shown = self.limit_view(&key, &ask);
+                if let Some(block) = block.filter(|b| b.until.is_some_and(|u| u > self.now.store)) {
+                    shown.blocked_until = block.until.map(|until| self.now.to_wall(until));
+                    shown.reason = block.reason;
+                    shown.detail = block.detail;
+                }
+                view.limits.push(shown);
+            }
+        }
+        Ok(())
+    }
+
+    fn keys(&self, limit: &str, omitted: &mut u64) -> rusqlite::Result<Vec<Columns>> {
+        let mut query = self.conn.prepare_cached(queries::INSTANCE_KEYS)?;
+        let params = named_params! { ":upstream": self.id(), ":limit": limit };
+        let rows = query.query_map(params, |row| row.get::<_, String>(0))?;
+        let mut keys = Vec::new();
+        for key in rows {
+            match keys.len() < SHOWN {
+                true => keys.push(from_json(&key?)),
+                false => *omitted += 1,
+            }
+        }
+        Ok(keys)
+    }
+
+    fn limit_view(&self, key: &Columns, ask: &Ask<'_>) -> LimitView {
+        let next = match decide(std::slice::from_ref(ask), self.now, self.now.store) {
+            Decision::Admit { slot } => Some(slot),
+            Decision::Wait { until, .. } => Some(until),
+            Decision::Busy { .. } | Decision::Never { .. } => None,
+        };
+        let mut view = LimitView {
+            name: ask.limit.unwrap_or_default().to_owned(),
+            kind: "",
+            key: key.clone(),
+            spent: None,
+            amount: 0,
+            remaining: None,
+            resets_at: None,
+            zone: None,
+            next_at: next.map(|at| self.now.to_wall(at)),
+            blocked_until: None,
+            reason: None,
+            detail: None,
+            effective_rate: None,
+        };
+        if let Some((rule, usage)) = ask.rule {
+            self.fill(&mut view, rule, usage);
+        }
+        view
+    }
+
+    fn fill(&self, view: &mut LimitView, rule: &LimitRule, usage: &Usage) {
+        view.kind = rule.kind();
+        match (rule, usage) {
+            (LimitRule::Rate(rate), _) => {
+                view.amount = rate.amount;
+                view.effective_rate = Some(rate.plan().per_second());
+            }
+            (LimitRule::Budget(budget), Usage::Budget(windows)) => {
+                let window = budget.calendar.window(self.now.wall);
+                let count = windows.0.get(&window.start).copied().unwrap_or_default();
+                view.amount = budget.amount;
+                view.spent = Some(count.spent);
+                view.remaining = count.remaining;
+                view.resets_at = Some(window.next_reset);
+                view.zone = Some(budget.calendar.zone);
+            }
+            (LimitRule::Rolling(rolling), Usage::Rolling(entries)) => {
+                view.amount = rolling.amount;
+                view.spent = Some(used(rolling, entries, self.now.store));
+            }
+            (LimitRule::Concurrency(limit), Usage::Concurrency(in_flight)) => {
+                view.amount = limit.amount;
+                view.spent = Some(*in_flight);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn partitions(&self, view: &mut UpstreamView) -> rusqlite::Result<()> {
+        let mut query = self.conn.prepare_cached(queries::PARTITIONS_BUSY)?;
+        let rows = query.query_map([self.id()], PartitionRow::read)?;
+        let mut instances = self.instances();
+        let mut next = None;
+        for row in rows {
+            if view.partitions.len() >= SHOWN {
+                view.omitted += 1;
+                continue;
+            }
+            let row = row?;
+            let wait = self.partition_wait(&mut instances, &row)?;
+            let until = wait.as_ref().map_or(Some(self.now.wall), |wait| wait.until);
+            next = next.into_iter().chain(until).min();
+            let Some(wait) = wait else { continue };
+            let mut count = self.conn.prepare_cached(queries::PARTITION_JOBS)?;
+            let jobs: i64 = count.query_row([row.id], |row| row.get(0))?;
+            let jobs = u64::try_from(jobs).unwrap_or(0);
+            view.partitions.push(PartitionView { key: row.key, jobs, wait });
+        }
+        view.next_at = next;
+        Ok(())
+    }
+
+    /// Why the partition's head cannot go now; `None`: it can.
+    pub(super) fn partition_wait(
+        &self,
+        instances: &mut Instances<'_>,
+        row: &PartitionRow,
+    ) -> rusqlite::Result<Option<WaitView>> {
+        let held = self.row.and_then(|row| row.held.as_ref()).or(row.held.as_ref());
+        if let Some(held) = held {
+            return Ok(Some(WaitView {
+                turn: Turn::Held,
+                limit: None,
+                until: None,
+                reason: held.reason.clone(),
+                detail: held.detail.clone(),
+            }));
+        }
+        let limits = self.limits_wait(instances, &row.key, 1)?;
+        let scheduled = match places::head(self.conn, row.id, self.now.store)? {
+            Head::Later { at, .. } => Some(self.scheduled(at, row.again.as_deref())),
+            Head::Due { .. } | Head::None => None,
+        };
+        Ok(later(limits, scheduled))
+    }
+
+    pub(super) fn scheduled(&self, at: Timestamp, again: Option<&str>) -> WaitView {
+        let (reason, detail) = match again {
+            Some(reason) => {
+                ("backoff", format!("its last attempt ended with {reason}; it backs off"))
+            }
+            None => ("not_before", "it was added to go later".to_owned()),
+        };
+        WaitView {
+            turn: Turn::Scheduled,
+            limit: None,
+            until: Some(self.now.to_wall(at)),
+            reason: reason.to_owned(),
+            detail,
+        }
+    }
+
+    /// The limit that keeps a job of the partition from going at this very moment.
+    pub(super) fn limits_wait(
+        &self,
+        instances: &mut Instances<'_>,
+        key: &Columns,
+        cost: u64,
+    ) -> rusqlite::Result<Option<WaitView>> {
+        let mut indices = Vec::new();
+        for position in 0..self.declared.limits.len() {
+            indices.push((position, instances.of_limit(position, key)?));
+        }
+        let gate = instances.own_gate(key)?;
+        let mut asks: Vec<Ask<'_>> = indices
+            .iter()
+            .filter_map(|(position, index)| instances.ask(*position, *index, key, cost))
+            .chain(instances.ask_gate(gate))
+            .collect();
+        for ask in &mut asks {
+            ask.lookahead = std::time::Duration::ZERO;
+        }
+        let (limit, until, blocked) = match decide(&asks, self.now, self.now.store) {
+            Decision::Admit { .. } => return Ok(None),
+            Decision::Wait { until, limit, blocked } => (limit, Some(until), blocked),
+            Decision::Busy { limit } => (limit, None, false),
+            Decision::Never { limit } => (Some(limit), None, false),
+        };
+        let at = indices.iter().zip(&asks).find(|(_, ask)| ask.limit == limit.as_deref());
+        let index = at.map_or(gate, |((_, index), _)| *index);
+        let block = instances.get(index).map(|instance| &instance.block);
+        let refused = block.filter(|block| blocked || block.probe.is_some());
+        let shown = at.map(|(_, ask)| self.limit_view(key, ask));
+        let (reason, detail) = match refused {
+            Some(block) => (
+                block.reason.clone().unwrap_or_else(|| "probe".to_owned()),
+                match block.probe {
+                    Some(_) => "one call probes whether the block is over".to_owned(),
+                    None => block.detail.clone().unwrap_or_default(),
+                },
+            ),
+            None => own_count(shown.as_ref()),
+        };
+        let until = until.map(|until| self.now.to_wall(until));
+        Ok(Some(WaitView { turn: Turn::Waiting, limit, until, reason, detail }))
+    }
+}
+
+/// Units that still count at `now`.
+fn used(rolling: &Rolling, entries: &Entries, now: Timestamp) -> u64 {
+    let counts = |at: Timestamp| at + rolling.life() > now;
+    entries.0.iter().filter(|(at, _)| counts(*at)).map(|(_, units)| units).sum()
+}
+
+/// Our own count is what binds.
+fn own_count(view: Option<&LimitView>) -> (String, String) {
+    let Some(view) = view else { return ("busy".to_owned(), String::new()) };
+    let detail = match (view.kind, view.spent) {
+        ("budget", Some(spent)) => match view.zone {
+            Some(zone) => {
+                format!("{spent} of {} are spent in this window ({zone})", view.amount)
+            }
+            None => format!("{spent} of {} are spent in this window", view.amount),
+        },
+        ("rolling", Some(spent)) => format!("{spent} of {} are spent in this span", view.amount),
+        ("concurrency", Some(spent)) => format!("{spent} of {} are in flight", view.amount),
+        _ => match view.effective_rate {
+            Some(rate) => format!("paced at {} a second", rounded(rate)),
+            None => String::new(),
+        },
+    };
+    (view.kind.to_owned(), detail)
+}
+
+fn rounded(rate: f64) -> String {
+    let text = format!("{rate:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Of two waits the one that ends later; one without an instant ends last.
+pub(super) fn later(a: Option<WaitView>, b: Option<WaitView>) -> Option<WaitView> {
+    match (a, b) {
+        (Some(a), Some(b)) => {
+            let last = |wait: &WaitView| wait.until.unwrap_or(Timestamp::MAX);
+            Some(if last(&b) > last(&a) { b } else { a })
+        }
+        (a, b) => a.or(b),
+    }
+}
+
+/// A partition with jobs that are queued or running.
+pub(super) struct PartitionRow {
+    id: i64,
+    pub key: Columns,
+    pub held: Option<places::HeldRow>,
+    /// The reason with which its head was tried last.
+    pub again: Option<String>,
+}
+
+impl PartitionRow {
+    pub fn read(row: &Row<'_>) -> rusqlite::Result<PartitionRow> {
+        let at: Option<i64> = row.get("held_at")?;
+        let held = match at {
+            Some(at) => Some(places::HeldRow {
+                at: Timestamp::from_nanos(at),
+                reason: row.get("held_reason")?,
+                detail: row.get::<_, Option<String>>("held_detail")?.unwrap_or_default(),
+            }),
+            None => None,
+        };
+        Ok(PartitionRow {
+            id: row.get("id")?,
+            key: from_json(&row.get::<_, String>("key")?),
+            held,
+            again: row.get("again")?,
+        })
+    }
+}

@@ -1,0 +1,274 @@
+//! Statements of what people do and look at.
+
+use rusqlite::types::Value;
+
+use crate::clock::Now;
+use crate::job::JobState;
+use crate::store::{AttemptFilter, Filter};
+
+// ---- acts
+
+/// A filter's condition on `job`, with its values in order.
+pub(in crate::store::sqlite) fn job_filter(filter: &Filter) -> (String, Vec<Value>) {
+    let mut parts = vec!["1".to_owned()];
+    let mut values = Vec::new();
+    let mut any_of = |column: &str, list: Vec<Value>| {
+        if !list.is_empty() {
+            let marks = vec!["?"; list.len()].join(", ");
+            parts.push(format!("{column} IN ({marks})"));
+            values.extend(list);
+        }
+    };
+    let text = |text: &String| Value::from(text.clone());
+    any_of("job.id", filter.ids.iter().map(|id| Value::from(id.0)).collect());
+    any_of("job.reason", filter.reason.iter().map(text).collect());
+    if !filter.states.is_empty() {
+        parts.push(states(&filter.states));
+    }
+    if let Some(url) = &filter.url {
+        parts.push("(job.url = ? OR job.columns ->> '$.url' = ?)".to_owned());
+        values.extend([text(url), text(url)]);
+    }
+    if let Some(load) = &filter.load {
+        parts.push("job.load_id = (SELECT id FROM load WHERE name = ?)".to_owned());
+        values.push(text(load));
+    }
+    if !filter.upstreams.is_empty() {
+        let marks = vec!["?"; filter.upstreams.len()].join(", ");
+        parts.push(format!("job.upstream_id IN (SELECT id FROM upstream WHERE name IN ({marks}))"));
+        values.extend(filter.upstreams.iter().map(text));
+    }
+    for (name, value) in &filter.columns {
+        parts.push("job.columns ->> ? = ?".to_owned());
+        values.push(Value::from(column_path(name)));
+        values.push(text(value));
+    }
+    if let Some(since) = filter.since {
+        parts.push("max(job.added_at, coalesce(job.ended_at, 0)) >= ?".to_owned());
+        values.push(Value::from(since.as_nanos()));
+    }
+    if let Some(before) = filter.ended_before {
+        parts.push("job.ended_at <= ?".to_owned());
+        values.push(Value::from(before.as_nanos()));
+    }
+    if let Some(after) = filter.after {
+        parts.push("job.id > ?".to_owned());
+        values.push(Value::from(after.0));
+    }
+    (parts.join(" AND "), values)
+}
+
+/// A running job's row says queued.
+fn states(states: &[JobState]) -> String {
+    let one = |state: &JobState| match state {
+        JobState::Queued => format!("(job.state = 'queued' AND {NOT_RUNNING})"),
+        JobState::Running => "job.id IN (SELECT job_id FROM running)".to_owned(),
+        ended => format!("job.state = '{ended}'"),
+    };
+    let alternatives: Vec<String> = states.iter().map(one).collect();
+    format!("({})", alternatives.join(" OR "))
+}
+
+const NOT_RUNNING: &str = "NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)";
+
+pub(in crate::store::sqlite) fn job_count(condition: &str) -> String {
+    format!("SELECT count(*) FROM job WHERE {condition} AND {NOT_RUNNING}")
+}
+
+pub(in crate::store::sqlite) fn job_partitions(condition: &str) -> String {
+    format!("SELECT DISTINCT partition_id FROM job WHERE {condition} AND {NOT_RUNNING}")
+}
+
+/// `act`, on the jobs that fit the condition and are not running; at most the last value's number.
+pub(in crate::store::sqlite) fn act_where(act: &str, condition: &str) -> String {
+    format!(
+        "{act} WHERE id IN (SELECT id FROM job WHERE {condition} AND {NOT_RUNNING} \
+         ORDER BY id LIMIT ?)"
+    )
+}
+
+pub(in crate::store::sqlite) fn act_end(state: &str, reason: &str) -> String {
+    format!("UPDATE job SET state = '{state}', ended_at = ?, reason = '{reason}'")
+}
+
+/// A job whose like is active again by now stays as it is; a deadline that has passed is dropped.
+pub(in crate::store::sqlite) const ACT_RETRY: &str =
+    "UPDATE OR IGNORE job SET state = 'queued', ended_at = NULL,
+    due_at = ?, failures = 0, refused_hard = 0, fields = NULL,
+    deadline_at = CASE WHEN deadline_at <= ? THEN NULL ELSE deadline_at END";
+
+pub(in crate::store::sqlite) const PRUNE: &str = "DELETE FROM job";
+
+pub(in crate::store::sqlite) fn prune_bodies(condition: &str) -> String {
+    format!(
+        "DELETE FROM body WHERE call_id IN (SELECT call_id FROM attempt WHERE job_id IN \
+         (SELECT id FROM job WHERE {condition} AND {NOT_RUNNING} ORDER BY id LIMIT ?))"
+    )
+}
+
+pub(in crate::store::sqlite) fn act_set(
+    priority: Option<u8>,
+    deadline_at: Option<Option<i64>>,
+    due_at: Option<i64>,
+) -> (String, Vec<Value>) {
+    let mut parts = vec!["priority = priority".to_owned()];
+    let mut values = Vec::new();
+    if let Some(priority) = priority {
+        parts.push("priority = ?".to_owned());
+        values.push(Value::from(i64::from(priority)));
+    }
+    if let Some(deadline) = deadline_at {
+        parts.push("deadline_at = ?".to_owned());
+        values.push(deadline.map_or(Value::Null, Value::from));
+    }
+    if let Some(due) = due_at {
+        parts.push("due_at = ?".to_owned());
+        values.push(Value::from(due));
+    }
+    (format!("UPDATE job SET {}", parts.join(", ")), values)
+}
+
+// ---- inspection
+
+/// Queued jobs of held partitions, less those that run: their rows say queued too.
+pub(in crate::store::sqlite) const HELD_JOBS: &str = "SELECT
+    (SELECT count(*) FROM partition
+     JOIN job ON job.partition_id = partition.id AND job.state = 'queued'
+     WHERE partition.upstream_id = ?1 AND partition.place = 'held')
+    - (SELECT count(*) FROM partition JOIN call ON call.partition_id = partition.id
+       JOIN running ON running.call_id = call.id
+       WHERE partition.upstream_id = ?1 AND partition.place = 'held')";
+pub(in crate::store::sqlite) const TALLY: &str = "SELECT state, sum(jobs) FROM tally
+    WHERE :upstream IS NULL OR upstream_id = (SELECT id FROM upstream WHERE name = :upstream)
+    GROUP BY state";
+pub(in crate::store::sqlite) const TALLY_RUNNING: &str = "SELECT count(*) FROM running
+    WHERE :upstream IS NULL OR EXISTS (SELECT 1 FROM job JOIN upstream ON upstream.id = upstream_id
+                                       WHERE job.id = running.job_id AND upstream.name = :upstream)";
+pub(in crate::store::sqlite) const LOADS: &str =
+    "SELECT load.name, load.added_at, tally.state, tally.jobs
+    FROM load JOIN tally ON tally.load_id = load.id WHERE tally.jobs > 0
+    ORDER BY load.added_at, load.id";
+pub(in crate::store::sqlite) const INSTANCE_KEYS: &str = "SELECT key FROM limit_instance
+    WHERE upstream_id = :upstream AND limit_name = :limit ORDER BY key";
+pub(in crate::store::sqlite) const PARTITIONS_BUSY: &str =
+    "SELECT id, key, held_at, held_reason, held_detail,
+    (SELECT reason FROM job WHERE partition_id = partition.id AND state = 'queued'
+     ORDER BY priority DESC, due_at LIMIT 1) AS again
+    FROM partition WHERE upstream_id = ?1 AND (place = 'held' OR EXISTS
+        (SELECT 1 FROM job WHERE partition_id = partition.id AND state = 'queued'))
+    ORDER BY key";
+pub(in crate::store::sqlite) const PARTITION_ROW: &str =
+    "SELECT id, key, held_at, held_reason, held_detail,
+    NULL AS again FROM partition WHERE id = ?1";
+pub(in crate::store::sqlite) const PARTITION_JOBS: &str =
+    "SELECT count(*) FROM job WHERE partition_id = ?1 AND state = 'queued'";
+pub(in crate::store::sqlite) const BODY: &str = "SELECT bytes, cut FROM body WHERE call_id = ?1";
+pub(in crate::store::sqlite) const LAST_BODY: &str = "SELECT body.bytes, body.cut FROM attempt
+    JOIN body ON body.call_id = attempt.call_id
+    WHERE attempt.job_id = ?1 ORDER BY attempt.n DESC LIMIT 1";
+
+pub(in crate::store::sqlite) fn jobs_where(condition: &str) -> String {
+    format!(
+        "SELECT job.*, upstream.name AS upstream, load.name AS load, shape.method, partition.key, \
+         EXISTS (SELECT 1 FROM running WHERE job_id = job.id) AS running \
+         FROM job JOIN upstream ON upstream.id = job.upstream_id JOIN load ON load.id = job.load_id \
+         JOIN shape ON shape.id = job.shape_id JOIN partition ON partition.id = job.partition_id \
+         WHERE {condition} ORDER BY job.id LIMIT ?"
+    )
+}
+
+/// A log's condition on `attempt` joined with `job` and `upstream`, with its values in order.
+pub(in crate::store::sqlite) fn attempt_filter(
+    filter: &AttemptFilter,
+    now: Now,
+) -> (String, Vec<Value>) {
+    let mut parts = vec!["1".to_owned()];
+    let mut values = Vec::new();
+    if let Some(job) = filter.job {
+        parts.push("attempt.job_id = ?".to_owned());
+        values.push(Value::from(job.0));
+    }
+    if let Some(url) = &filter.url {
+        parts.push("(job.url = ? OR job.columns ->> '$.url' = ?)".to_owned());
+        values.extend([Value::from(url.clone()), Value::from(url.clone())]);
+    }
+    if !filter.upstreams.is_empty() {
+        let marks = vec!["?"; filter.upstreams.len()].join(", ");
+        parts.push(format!("upstream.name IN ({marks})"));
+        values.extend(filter.upstreams.iter().map(|name| Value::from(name.clone())));
+    }
+    if let Some(since) = filter.since {
+        parts.push("attempt.sent_at >= ?".to_owned());
+        values.push(Value::from(now.to_store(since).as_nanos()));
+    }
+    if let Some(after) = filter.after {
+        parts.push("attempt.id > ?".to_owned());
+        values.push(Value::from(after));
+    }
+    (parts.join(" AND "), values)
+}
+
+/// The latest attempts first, or the first.
+pub(in crate::store::sqlite) fn attempts_where(condition: &str, first: bool) -> String {
+    let order = if first { "ASC" } else { "DESC" };
+    format!(
+        "SELECT attempt.*, coalesce(nullif(job.columns ->> '$.url', ''), job.url) AS url, \
+         upstream.name AS upstream FROM attempt \
+         JOIN job ON job.id = attempt.job_id JOIN upstream ON upstream.id = job.upstream_id \
+         WHERE {condition} ORDER BY attempt.id {order} LIMIT ?"
+    )
+}
+
+pub(in crate::store::sqlite) fn running_where(condition: &str) -> String {
+    format!("SELECT count(*) FROM running JOIN job ON job.id = running.job_id WHERE {condition}")
+}
+
+/// After the condition's values: the cursor's two, and the number.
+pub(in crate::store::sqlite) fn ended_where(condition: &str) -> String {
+    format!(
+        "SELECT job.id, job.ended_at FROM job \
+         WHERE {condition} AND job.ended_at IS NOT NULL AND (job.ended_at, job.id) > (?, ?) \
+         ORDER BY job.ended_at, job.id LIMIT ?"
+    )
+}
+
+/// Before the condition's values: the column's path. A job without that column stands for itself.
+pub(in crate::store::sqlite) fn ended_latest_where(condition: &str) -> String {
+    format!(
+        "SELECT id, ended_at FROM (SELECT job.id, job.ended_at, row_number() OVER \
+         (PARTITION BY coalesce(job.columns ->> ?, job.id) ORDER BY job.ended_at DESC, job.id DESC) \
+         AS place FROM job WHERE {condition} AND job.ended_at IS NOT NULL) \
+         WHERE place = 1 AND (ended_at, id) > (?, ?) ORDER BY ended_at, id LIMIT ?"
+    )
+}
+
+/// The names in `object` (`columns` or `fields`) of ended jobs.
+pub(in crate::store::sqlite) fn result_names_where(object: &str, condition: &str) -> String {
+    format!(
+        "SELECT DISTINCT names.key FROM job, json_each(job.{object}) AS names \
+         WHERE {condition} AND job.ended_at IS NOT NULL ORDER BY names.key"
+    )
+}
+
+/// A column's path in a row's JSON.
+pub(in crate::store::sqlite) fn column_path(name: &str) -> String {
+    format!("$.\"{}\"", name.replace('"', "\\\""))
+}
+
+// ---- tidying
+
+pub(in crate::store::sqlite) const BODIES_FORGET: &str =
+    "DELETE FROM body WHERE call_id NOT IN (SELECT call_id FROM attempt)";
+pub(in crate::store::sqlite) const WINDOWS_FORGET: &str = "DELETE FROM budget_window
+    WHERE window_start < :windows AND coalesce(last_at, window_start) < :windows";
+/// A window that is still open, and those just before it, keep their count.
+pub(in crate::store::sqlite) const INSTANCES_FORGET: &str = "DELETE FROM limit_instance
+    WHERE probe_call IS NULL AND refusals = 0 AND (tat IS NULL OR tat < :idle)
+      AND (blocked_until IS NULL OR blocked_until < :idle)
+      AND NOT EXISTS (SELECT 1 FROM partition WHERE waits_on = limit_instance.id)
+      AND NOT EXISTS (SELECT 1 FROM partition WHERE gate_id = limit_instance.id)
+      AND NOT EXISTS (SELECT 1 FROM in_flight WHERE instance_id = limit_instance.id)
+      AND NOT EXISTS (SELECT 1 FROM rolling_entry
+                      WHERE instance_id = limit_instance.id AND at >= :windows)
+      AND NOT EXISTS (SELECT 1 FROM budget_window
+                      WHERE instance_id = limit_instance.id AND window_start >= :windows)";
