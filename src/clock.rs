@@ -133,7 +133,7 @@ impl Now {
 
     /// Whether somebody set the wall clock: the two times differ by more than [`STEP_TOLERANCE`].
     pub const fn is_stepped(self) -> bool {
-        self.skew().unsigned_abs() > STEP_TOLERANCE.as_nanos() as u64
+        Duration::from_nanos(self.skew().unsigned_abs()).as_nanos() > STEP_TOLERANCE.as_nanos()
     }
 }
 

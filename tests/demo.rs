@@ -1,5 +1,9 @@
 //! `paceline demo` keeps its word, and leaves what it was asked to leave.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+// Real processes are waited for by the machine's own clock.
+#![allow(clippy::disallowed_methods)]
+
 mod support;
 
 use support::Home;

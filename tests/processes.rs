@@ -5,6 +5,9 @@
 //!
 //! `PACELINE_KILLS=200` makes `crash` kill so often, `PACELINE_SEED=n` lets it begin as it did then.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+// Real processes are waited for by the machine's own clock.
+#![allow(clippy::disallowed_methods, clippy::cast_possible_truncation)]
+#![allow(clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod support;
 

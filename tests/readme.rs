@@ -6,6 +6,10 @@
 //!
 //! A practice upstream stands in for the one that the page names, at a pace that a test can wait for.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+// Real processes are waited for by the machine's own clock.
+#![allow(clippy::disallowed_methods)]
+
 mod support;
 
 use std::time::Duration;

@@ -232,8 +232,6 @@ fn headers_and_the_dedupe_key_are_templates() {
     assert_eq!(job.dedupe_key.as_deref(), Some("978@{{today}}"));
 }
 
-/// Not a benchmark: catches a template read anew, or a pattern compiled, for every row.
-
 proptest! {
     /// Whatever a row holds, the call goes where the file says.
     #[test]

@@ -44,7 +44,9 @@ impl Stream {
     }
 
     fn whole(&mut self) -> String {
-        self.reader.take().map(|reader| reader.join().unwrap());
+        if let Some(reader) = self.reader.take() {
+            reader.join().unwrap();
+        }
         self.so_far()
     }
 }

@@ -143,7 +143,7 @@ impl Store for SqliteStore {
     }
 
     fn news(&self) -> Result<i64, StoreError> {
-        self.peek(std::time::Duration::ZERO).map(|(_, news)| news)
+        self.peek(Duration::ZERO).map(|(_, news)| news)
     }
 
     async fn is_blocked(&self, call: CallId) -> Result<bool, StoreError> {

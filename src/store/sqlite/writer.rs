@@ -56,7 +56,7 @@ pub(super) struct Writer {
 
 enum Way {
     Thread { wishes: Option<Sender<Wish>>, thread: Option<JoinHandle<()>> },
-    Here(Mutex<Desk>),
+    Here(Box<Mutex<Desk>>),
 }
 
 impl std::fmt::Debug for Way {
@@ -100,7 +100,7 @@ impl Writer {
             })?;
             Way::Thread { wishes: Some(wishes), thread: Some(thread) }
         } else {
-            Way::Here(Mutex::new(desk))
+            Way::Here(Box::new(Mutex::new(desk)))
         };
         Ok(Writer { path: path.to_owned(), way, commits })
     }
