@@ -16,6 +16,7 @@ use paceline::quota::rate::{Counted, Rate};
 use paceline::quota::{Cost, Derivation, KeepBody, LimitRule, Sureness, Upstream};
 use paceline::reading::Reason;
 use paceline::reading::rules::{ResetUnit, StatusPattern, ValuePattern};
+use paceline::template::{Place, Template};
 use proptest::prelude::*;
 
 fn data(folder: &str) -> PathBuf {
@@ -152,7 +153,9 @@ fn presets_need_an_address_only() {
         let planner = Planner::new(&upstream, options).unwrap();
         let url = "https://www.example.com/a?b=\"c\"".to_owned();
         let job = planner.plan([("url".to_owned(), url.clone())].into()).unwrap();
-        let body: serde_json::Value = serde_json::from_str(&job.request.body.unwrap()).unwrap();
+        let body = Template::parse(&job.request.body.unwrap()).unwrap();
+        let body = body.freeze(&job.columns, Place::Json).unwrap();
+        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
         assert!(body.to_string().contains("https://www.example.com/a?b="), "{name}: {body}");
         assert!(job.repeatable, "{name}");
         assert_eq!(library.match_url(&job.request.url).unwrap().name, name);
