@@ -115,6 +115,7 @@ subjects! {
         overload_without_a_hint_backs_off_both,
         a_hint_too_far_away_is_a_hold,
         an_endless_retry_after_zero_is_bounded,
+        hints_under_way_are_one_refusal,
     }
     "conformance/holds.rs" holds {
         a_person_holds_a_partition_and_lets_it_go,

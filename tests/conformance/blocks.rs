@@ -310,3 +310,19 @@ pub fn an_endless_retry_after_zero_is_bounded<S: Store>(make: Make<'_, S>) {
     let probes = &sent[50..];
     assert!(probes.len() <= 15, "{} probes in ten minutes", probes.len());
 }
+
+pub fn hints_under_way_are_one_refusal<S: Store>(make: Make<'_, S>) {
+    let w = World::new(make, &by_site());
+    w.add(9, &[("site", "a")]);
+    let calls = w.claim(5);
+    w.pass(millis(10));
+    let hint = in_wall(&w, secs(10));
+    for call in &calls {
+        let answer = w.answer(call, refusal(Reason::RateLimited, hint, ""));
+        w.settle(answer);
+    }
+    w.pass_to(hint);
+    let probe = w.one();
+    w.say(&probe, said(Reason::RateLimited));
+    assert_eq!(w.nothing().unwrap().since(w.now()), secs(2), "the second in a row, not the sixth");
+}
