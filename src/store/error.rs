@@ -99,14 +99,21 @@ pub enum StoreError {
         /// What SQLite said.
         detail: String,
     },
-    /// Anything else that SQLite said.
-    #[error("the store {path} could not answer")]
-    Sqlite {
+    /// The disk did not do as it was told.
+    #[error("the store {path} could not be read or written")]
+    Disk {
         /// The file.
         path: PathBuf,
-        /// What SQLite said.
-        #[source]
-        source: rusqlite::Error,
+        /// What the system said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Anything else that the database said.
+    #[error("the store {path} could not answer")]
+    Other {
+        /// The file.
+        path: PathBuf,
+        /// What it said.
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The store's thread has ended.
     #[error("the store {path} is closed")]
@@ -133,35 +140,14 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Sorts what SQLite said about the file at `path`.
-    pub(crate) fn of(path: &std::path::Path, source: rusqlite::Error) -> StoreError {
-        use rusqlite::ErrorCode as Code;
-        let path = path.to_owned();
-        let detail = source.to_string();
-        if let rusqlite::Error::SqliteFailure(code, _) = &source
-            && code.extended_code == rusqlite::ffi::SQLITE_READONLY_DBMOVED
-        {
-            return StoreError::Moved { path };
-        }
-        match source.sqlite_error_code() {
-            Some(Code::DatabaseBusy | Code::DatabaseLocked) => StoreError::Locked { path },
-            Some(Code::DiskFull) => StoreError::Full { path },
-            Some(Code::ReadOnly) => StoreError::ReadOnly { path },
-            Some(Code::DatabaseCorrupt) => StoreError::Corrupt { path, detail },
-            Some(Code::NotADatabase) => StoreError::NotAStore { path },
-            Some(Code::CannotOpen | Code::PermissionDenied) => {
-                StoreError::Open { path, source: Box::new(source) }
-            }
-            _ => StoreError::Sqlite { path, source },
-        }
-    }
-
     /// Whether the trouble may pass by itself, so that a runner goes on trying.
     pub fn may_pass(&self) -> bool {
         matches!(
             self,
-            StoreError::Locked { .. } | StoreError::Full { .. } | StoreError::ReadOnly { .. }
-        ) || matches!(self, StoreError::Sqlite { source, .. }
-            if source.sqlite_error_code() == Some(rusqlite::ErrorCode::SystemIoFailure))
+            StoreError::Locked { .. }
+                | StoreError::Full { .. }
+                | StoreError::ReadOnly { .. }
+                | StoreError::Disk { .. }
+        )
     }
 }

@@ -29,6 +29,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 mod tidy;
+mod trouble;
 mod usage;
 mod writer;
 
@@ -115,7 +116,7 @@ impl SqliteStore {
     pub fn open(options: Options) -> Result<SqliteStore, StoreError> {
         let path = options.path.clone();
         let conn = schema::open(&path)?;
-        let at = |error| StoreError::of(&path, error);
+        let at = |error| trouble::of(&path, error);
         let (anchor, seen_at) = anchor(&conn, options.clock.as_ref()).map_err(at)?;
         let timeline = Timeline::new(Arc::clone(&options.clock), anchor, seen_at);
         let reader = schema::connect(&path, 4)?;
@@ -152,7 +153,7 @@ impl SqliteStore {
         let now = self.inner.timeline.now();
         let mut conn = self.inner.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let found = conn.transaction().and_then(|txn| look(&txn, now));
-        found.map_err(|error| StoreError::of(&self.inner.path, error))
+        found.map_err(|error| trouble::of(&self.inner.path, error))
     }
 }
 
@@ -192,7 +193,7 @@ impl SqliteStore {
         if peek.looked_at.is_some_and(|at| now.since(at) < age) {
             return Ok(peek.seqs);
         }
-        peek.look().map_err(|error| StoreError::of(&self.inner.path, error))?;
+        peek.look().map_err(|error| trouble::of(&self.inner.path, error))?;
         peek.looked_at = Some(now);
         Ok(peek.seqs)
     }

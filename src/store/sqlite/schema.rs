@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::{queries, runners};
+use super::{queries, runners, trouble};
 use crate::store::StoreError;
 
 /// The schema, one step a file; a file once released is never changed.
@@ -34,7 +34,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     refuse_network(path, folder)?;
     make_private(path)?;
     let conn = connect(path, 16)?;
-    let at = |error| StoreError::of(path, error);
+    let at = |error| trouble::of(path, error);
     recognise(&conn, path)?;
     conn.pragma_update(None, "journal_mode", "wal").map_err(at)?;
     conn.pragma_update(None, "wal_autocheckpoint", 0).map_err(at)?;
@@ -55,7 +55,7 @@ pub(super) fn connect(path: &Path, cache_mib: i64) -> Result<Connection, StoreEr
         conn.pragma_update(None, "cache_size", -1024 * cache_mib)?;
         Ok(conn)
     };
-    connect().map_err(|error| StoreError::of(path, error))
+    connect().map_err(|error| trouble::of(path, error))
 }
 
 /// URLs and answers are nobody else's business: a new file is its owner's alone.
@@ -73,7 +73,7 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
 
 /// Refuses a file that somebody else made, before anything is written to it.
 fn recognise(conn: &Connection, path: &Path) -> Result<(), StoreError> {
-    let at = |error| StoreError::of(path, error);
+    let at = |error| trouble::of(path, error);
     let pragma = |name| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let id = pragma("application_id").map_err(at)?;
     let tables: i64 = conn.query_row(queries::TABLE_COUNT, [], |row| row.get(0)).map_err(at)?;
@@ -99,7 +99,7 @@ pub(super) fn migrate(
     path: &Path,
     migrations: &[&str],
 ) -> Result<(), StoreError> {
-    let at = |error| StoreError::of(path, error);
+    let at = |error| trouble::of(path, error);
     let read = || conn.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
     let known = version(migrations);
     let found = read().map_err(at)?;

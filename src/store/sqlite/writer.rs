@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 
-use super::{Sync, queries, schema};
+use super::{Sync, queries, schema, trouble};
 use crate::clock::{Now, Timeline};
 use crate::store::StoreError;
 
@@ -115,7 +115,7 @@ impl Writer {
         let (answer, answered) = oneshot::channel();
         let path = self.path.clone();
         let run = move |txn: Result<&Txn<'_>, StoreError>| {
-            let done = txn.and_then(|txn| work(txn).map_err(|error| StoreError::of(&path, error)));
+            let done = txn.and_then(|txn| work(txn).map_err(|error| trouble::of(&path, error)));
             Outcome {
                 keep: done.is_ok(),
                 // The caller may have gone away; its work is committed all the same.
@@ -253,7 +253,7 @@ fn in_savepoint(txn: &Txn<'_>, wish: Wish, path: &Path) -> Reply {
     // Grave trouble (a full disk, say) makes SQLite take the whole transaction back; what comes after
     // must not run outside of one, and the commit will fail for those before.
     if let Err(error) = step(queries::SAVEPOINT) {
-        return (wish.run)(Err(StoreError::of(path, error))).reply;
+        return (wish.run)(Err(trouble::of(path, error))).reply;
     }
     if txn.conn.is_autocommit() {
         let _ = txn.conn.execute_batch(queries::SAVEPOINT_UNDO);
@@ -275,7 +275,7 @@ fn again(path: &Path, error: &rusqlite::Error) -> StoreError {
         }
         other => rusqlite::Error::ToSqlConversionFailure(other.to_string().into()),
     };
-    StoreError::of(path, copy)
+    trouble::of(path, copy)
 }
 
 /// Tells a file from any other, whatever its name.
