@@ -58,6 +58,7 @@ subjects! {
         a_job_told_to_wait_keeps_its_place,
         a_new_priority_counts_at_once,
         who_waits_with_a_high_priority_is_let_go_first,
+        of_what_came_due_meanwhile_the_best_goes_first,
     }
     "conformance/budgets.rs" budgets {
         a_window_holds_its_amount_and_no_more,

@@ -68,7 +68,7 @@ pub fn a_place_that_comes_free_is_news<S: Store>(make: Make<'_, S>) {
     let claimed = w.claimed_by(&other, runner, 1);
     assert!(claimed.calls.is_empty());
     w.ok(&call);
-    w.wait(other.changed(claimed.news));
+    assert!(w.has_news(&other, claimed.news));
     assert_eq!(w.claimed_by(&other, runner, 1).calls.len(), 1);
 }
 

@@ -128,3 +128,24 @@ pub fn who_waits_with_a_high_priority_is_let_go_first<S: Store>(make: Make<'_, S
     w.pass(secs(3602));
     assert_eq!(w.one().job.id, urgent);
 }
+
+pub fn of_what_came_due_meanwhile_the_best_goes_first<S: Store>(make: Make<'_, S>) {
+    for with_one_more in [false, true] {
+        let w = World::new(make, BY_SITE);
+        let timed = |site: &str, priority, at| {
+            let mut job = w.job(&[("site", site)]);
+            (job.priority, job.not_before) = (priority, Some(w.now() + secs(at)));
+            w.add_one(job)
+        };
+        let (low, high) = (timed("a", 0, 10), timed("a", 9, 20));
+        if with_one_more {
+            w.add(3, &[("site", "a")]);
+            assert_eq!(w.claim(1).len(), 1);
+        }
+        let middle = timed("b", 5, 25);
+        w.pass(secs(30));
+        let order = [w.claim(1), w.claim(1), w.claim(2)].concat();
+        assert_eq!(ids(&order)[..2], [high, middle]);
+        assert!(with_one_more || order[2].job.id == low);
+    }
+}

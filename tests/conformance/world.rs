@@ -211,6 +211,13 @@ impl<S: Store> World<S> {
         Claim { upstream, runner: self.runner, most, lead: Duration::ZERO }
     }
 
+    /// Whether a process that sleeps since that claim would be woken now.
+    pub fn has_news(&self, store: &S, news: i64) -> bool {
+        let _guard = self.runtime.enter();
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        std::pin::pin!(store.changed(news)).poll(&mut context).is_ready()
+    }
+
     /// One claim, checked by [`World::check`].
     pub fn claimed(&self, most: usize) -> Claimed {
         self.claimed_by(&self.store, self.runner, most)

@@ -33,7 +33,7 @@ pub(super) fn add(
             None => added.duplicates += 1,
         }
     }
-    for partition in addition.partitions.into_values() {
+    for partition in addition.partitions {
         let mut grown = txn.conn.prepare_cached(queries::PARTITION_GROWN)?;
         grown.execute(named_params! {
             ":id": partition.id, ":priority": partition.priority,
@@ -50,8 +50,10 @@ struct Addition<'t> {
     upstream: &'t Upstream,
     upstream_id: i64,
     load_id: i64,
-    partitions: HashMap<Columns, GrownPartition>,
-    shapes: HashMap<Request, Shape>,
+    partitions: Vec<GrownPartition>,
+    partition_of: HashMap<Columns, usize>,
+    shapes: Vec<Shape>,
+    shape_of: HashMap<Request, usize>,
 }
 
 /// A partition that got jobs, with the best priority and the earliest due instant of these.
@@ -65,7 +67,16 @@ struct GrownPartition {
 /// The stored parts that requests share, and the body's template for telling duplicates.
 struct Shape {
     id: i64,
+    /// Without its URL.
+    shared: Request,
     body: Option<Template>,
+}
+
+impl Shape {
+    fn fits(&self, request: &Request) -> bool {
+        let Request { method, url: _, headers, body } = &self.shared;
+        *method == request.method && *headers == request.headers && *body == request.body
+    }
 }
 
 impl<'t> Addition<'t> {
@@ -76,17 +87,28 @@ impl<'t> Addition<'t> {
         })?;
         let load_id =
             txn.conn.prepare_cached(queries::LOAD_ID)?.query_row([load], |row| row.get(0))?;
-        let (partitions, shapes) = (HashMap::new(), HashMap::new());
-        Ok(Addition { txn, upstream, upstream_id, load_id, partitions, shapes })
+        Ok(Addition {
+            txn,
+            upstream,
+            upstream_id,
+            load_id,
+            partitions: Vec::new(),
+            partition_of: HashMap::new(),
+            shapes: Vec::new(),
+            shape_of: HashMap::new(),
+        })
     }
 
     /// Adds a job; `None` where it is a duplicate.
     fn add(&mut self, job: &NewJob) -> rusqlite::Result<Option<JobId>> {
         let now = self.txn.now.store;
         let due_at = job.not_before.map_or(now, |at| at.max(now));
-        let shape = self.shape(&job.request)?;
-        let partition = self.partition(&job.partition)?;
-        let dedupe = self.dedupe(job, &partition.1, &shape.1);
+        let (shape, partition) = (self.shape(&job.request)?, self.partition(&job.partition)?);
+        let (Some(shape), Some(at)) = (self.shapes.get(shape), self.partitions.get(partition))
+        else {
+            return Ok(None);
+        };
+        let dedupe = self.dedupe(job, &at.key, shape.body.as_ref());
         if let Some(key) = &dedupe
             && self.is_marked(job.dedupe, key)?
         {
@@ -96,8 +118,8 @@ impl<'t> Addition<'t> {
         let id: Option<i64> = insert
             .query_row(
                 named_params! {
-                    ":upstream": self.upstream_id, ":partition": partition.0, ":load": self.load_id,
-                    ":shape": shape.0, ":url": job.request.url, ":columns": to_json(&job.columns),
+                    ":upstream": self.upstream_id, ":partition": at.id, ":load": self.load_id,
+                    ":shape": shape.id, ":url": job.request.url, ":columns": to_json(&job.columns),
                     ":priority": job.priority, ":due": due_at.as_nanos(),
                     ":deadline": job.deadline_at.map(Timestamp::as_nanos),
                     ":repeatable": job.repeatable,
@@ -110,31 +132,40 @@ impl<'t> Addition<'t> {
         if let Some(key) = &dedupe {
             self.mark(job.dedupe, key)?;
         }
-        if let Some(grown) = self.partitions.get_mut(&job.partition) {
+        if let Some(grown) = self.partitions.get_mut(partition) {
             grown.priority = grown.priority.max(job.priority);
             grown.due_at = grown.due_at.min(due_at);
         }
         Ok(Some(JobId(id)))
     }
 
-    fn partition(&mut self, columns: &Columns) -> rusqlite::Result<(i64, String)> {
-        if let Some(known) = self.partitions.get(columns) {
-            return Ok((known.id, known.key.clone()));
+    /// Where the partition of these columns stands in the list; its row is made where there is none.
+    fn partition(&mut self, columns: &Columns) -> rusqlite::Result<usize> {
+        if let Some(known) = self.partition_of.get(columns) {
+            return Ok(*known);
         }
         let key = to_json(columns);
         let conn = self.txn.conn;
         let params = named_params! { ":upstream": self.upstream_id, ":key": key };
         conn.prepare_cached(queries::PARTITION_ADD)?.execute(params)?;
         let id = conn.prepare_cached(queries::PARTITION_ID)?.query_row(params, |row| row.get(0))?;
-        let grown = GrownPartition { id, key: key.clone(), priority: 0, due_at: Timestamp::MAX };
-        self.partitions.insert(columns.clone(), grown);
-        Ok((id, key))
+        self.partitions.push(GrownPartition { id, key, priority: 0, due_at: Timestamp::MAX });
+        let at = self.partitions.len() - 1;
+        self.partition_of.insert(columns.clone(), at);
+        Ok(at)
     }
 
-    fn shape(&mut self, request: &Request) -> rusqlite::Result<(i64, Option<Template>)> {
+    /// Where the request's shape stands in the list; its row is made where there is none. Most jobs of
+    /// an addition have that of the one before.
+    fn shape(&mut self, request: &Request) -> rusqlite::Result<usize> {
+        if let Some(last) = self.shapes.last()
+            && last.fits(request)
+        {
+            return Ok(self.shapes.len() - 1);
+        }
         let shared = Request { url: String::new(), ..request.clone() };
-        if let Some(known) = self.shapes.get(&shared) {
-            return Ok((known.id, known.body.clone()));
+        if let Some(known) = self.shape_of.get(&shared) {
+            return Ok(*known);
         }
         let conn = self.txn.conn;
         let params = named_params! {
@@ -144,12 +175,14 @@ impl<'t> Addition<'t> {
         conn.prepare_cached(queries::SHAPE_ADD)?.execute(params)?;
         let id = conn.prepare_cached(queries::SHAPE_ID)?.query_row(params, |row| row.get(0))?;
         let body = shared.body.as_deref().and_then(|body| Template::parse(body).ok());
-        self.shapes.insert(shared, Shape { id, body: body.clone() });
-        Ok((id, body))
+        self.shapes.push(Shape { id, shared: shared.clone(), body });
+        let at = self.shapes.len() - 1;
+        self.shape_of.insert(shared, at);
+        Ok(at)
     }
 
     /// What duplicates are told by: 16 bytes of a SHA-256 over the key's parts, each with its length.
-    fn dedupe(&self, job: &NewJob, partition: &str, body: &Option<Template>) -> Option<[u8; 16]> {
+    fn dedupe(&self, job: &NewJob, partition: &str, body: Option<&Template>) -> Option<[u8; 16]> {
         if job.dedupe == Dedupe::None {
             return None;
         }
@@ -162,7 +195,7 @@ impl<'t> Addition<'t> {
         match &job.dedupe_key {
             Some(key) => part(key),
             None => {
-                let body = body.as_ref().map(|body| body.freeze(&job.columns, Place::Plain));
+                let body = body.map(|body| body.freeze(&job.columns, Place::Plain));
                 part(partition);
                 part(&job.request.method);
                 part(&job.request.url);

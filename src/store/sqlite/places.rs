@@ -112,11 +112,12 @@ pub(super) fn wake_due(txn: &Txn<'_>, upstream_id: i64, most: i64) -> rusqlite::
     let due = named_params! {
         ":upstream": upstream_id, ":now": txn.now.store.as_nanos(), ":most": most,
     };
-    txn.conn.prepare_cached(queries::WAKE_TIMED)?.execute(due)?;
-    let mut query = txn.conn.prepare_cached(queries::BETTER)?;
-    let better = query.query_map(due, |row| row.get(0))?;
-    for partition in better.collect::<rusqlite::Result<Vec<_>>>()? {
-        refresh(txn, partition)?;
+    for query in [queries::TIMED, queries::BETTER] {
+        let mut query = txn.conn.prepare_cached(query)?;
+        let found = query.query_map(due, |row| row.get(0))?;
+        for partition in found.collect::<rusqlite::Result<Vec<_>>>()? {
+            refresh(txn, partition)?;
+        }
     }
     Ok(())
 }

@@ -63,10 +63,12 @@ pub(super) const PARTITION_ADD: &str = "INSERT INTO partition (upstream_id, key,
 pub(super) const PARTITION_ID: &str =
     "SELECT id FROM partition WHERE upstream_id = :upstream AND key = :key";
 /// An idle or timed partition becomes ready, or wakes earlier; one that waits for something else goes
-/// on waiting, with the better head.
+/// on waiting, with the better head. The head's priority may be noted too high, which its turn shows;
+/// where it would be too low, `better_at` has it looked at again.
 pub(super) const PARTITION_GROWN: &str = "UPDATE partition SET
     head_priority = CASE WHEN place = 'idle' THEN :priority
                          ELSE max(head_priority, :priority) END,
+    better_at = CASE WHEN place = 'timed' AND :due <= :now THEN wake_at ELSE better_at END,
     wake_at = CASE WHEN place NOT IN ('idle', 'timed') OR :due <= :now THEN NULL
                    ELSE min(coalesce(wake_at, :due), :due) END,
     place = CASE WHEN place NOT IN ('idle', 'timed') THEN place
@@ -119,10 +121,10 @@ pub(super) const PARTITION_RESUME: &str = "UPDATE partition SET place = 'idle', 
     held_reason = NULL, held_detail = NULL, hard_refusals = 1
     WHERE id = :id AND place = 'held' AND (:reason IS NULL OR held_reason = :reason)";
 pub(super) const PARTITIONS: &str = "SELECT id, key FROM partition WHERE upstream_id = ?1";
-pub(super) const WAKE_TIMED: &str = "UPDATE partition SET place = 'ready', wake_at = NULL
-    WHERE id IN (SELECT id FROM partition
-                 WHERE upstream_id = :upstream AND place = 'timed' AND wake_at <= :now
-                 ORDER BY wake_at LIMIT :most)";
+/// Partitions whose first job has come due.
+pub(super) const TIMED: &str = "SELECT id FROM partition
+    WHERE upstream_id = :upstream AND place = 'timed' AND wake_at <= :now
+    ORDER BY wake_at LIMIT :most";
 /// Partitions of which a better job has come due since their head was noted.
 pub(super) const BETTER: &str = "SELECT id FROM partition
     WHERE upstream_id = :upstream AND better_at <= :now AND better_at IS NOT NULL

@@ -8,7 +8,7 @@ use super::Round;
 use crate::clock::Timestamp;
 use crate::job::{CallId, Columns, JobId, Request};
 use crate::store::sqlite::instances::{Index, from_json};
-use crate::store::sqlite::places::{self, Head};
+use crate::store::sqlite::places;
 use crate::store::sqlite::queries;
 use crate::store::sqlite::usage::stored;
 
@@ -65,7 +65,7 @@ impl Round<'_> {
         let share = room.div_ceil(group.len());
         let mut turns = Vec::with_capacity(group.len());
         for ready in group {
-            turns.extend(self.turn(ready, share)?);
+            turns.push(self.turn(ready, share)?);
         }
         Ok(Some(turns))
     }
@@ -86,25 +86,17 @@ impl Round<'_> {
         rows.collect()
     }
 
-    /// `None`: its head is of less priority than was noted, and so it is not its turn.
-    fn turn(&mut self, ready: Ready, share: usize) -> rusqlite::Result<Option<Turn>> {
-        // A job of another priority may have come due, or have been cancelled, since it was noted.
-        let priority = match places::head(self.txn.conn, ready.id, self.txn.now.store)? {
-            Head::Due { priority, .. } => priority,
-            Head::None | Head::Later { .. } => ready.priority,
-        };
-        if priority < ready.priority {
-            places::refresh(self.txn, ready.id)?;
-            return Ok(None);
-        }
-        let jobs = self.head_jobs(ready.id, priority, share)?;
+    /// Where the priority was noted too high, there are no jobs, and the partition is looked at anew
+    /// when it leaves.
+    fn turn(&mut self, ready: Ready, share: usize) -> rusqlite::Result<Turn> {
+        let jobs = self.head_jobs(ready.id, ready.priority, share)?;
         let columns = from_json(&ready.key);
         let gate = match ready.has_gate {
             true => Some(self.instances.own_gate(&columns)?),
             false => None,
         };
         let is_all = jobs.len() < share;
-        Ok(Some(Turn { partition: ready.id, columns, gate, jobs, is_all, served: None }))
+        Ok(Turn { partition: ready.id, columns, gate, jobs, is_all, served: None })
     }
 
     fn head_jobs(
