@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{OptionalExtension, named_params};
+use rusqlite::named_params;
 use sha2::{Digest, Sha256};
 
 use super::instances::to_json;
@@ -115,20 +115,17 @@ impl<'t> Addition<'t> {
             return Ok(None);
         }
         let mut insert = self.txn.conn.prepare_cached(queries::JOB_ADD)?;
-        let id: Option<i64> = insert
-            .query_row(
-                named_params! {
-                    ":upstream": self.upstream_id, ":partition": at.id, ":load": self.load_id,
-                    ":shape": shape.id, ":url": job.request.url, ":columns": to_json(&job.columns),
-                    ":priority": job.priority, ":due": due_at.as_nanos(),
-                    ":deadline": job.deadline_at.map(Timestamp::as_nanos),
-                    ":repeatable": job.repeatable,
-                    ":now": now.as_nanos(), ":dedupe": dedupe,
-                },
-                |row| row.get(0),
-            )
-            .optional()?;
-        let Some(id) = id else { return Ok(None) };
+        let added = insert.execute(named_params! {
+            ":upstream": self.upstream_id, ":partition": at.id, ":load": self.load_id,
+            ":shape": shape.id, ":url": job.request.url, ":columns": to_json(&job.columns),
+            ":priority": job.priority, ":due": due_at.as_nanos(),
+            ":deadline": job.deadline_at.map(Timestamp::as_nanos),
+            ":repeatable": job.repeatable, ":now": now.as_nanos(), ":dedupe": dedupe,
+        })?;
+        if added == 0 {
+            return Ok(None);
+        }
+        let id = JobId(self.txn.conn.last_insert_rowid());
         if let Some(key) = &dedupe {
             self.mark(job.dedupe, key)?;
         }
@@ -136,7 +133,7 @@ impl<'t> Addition<'t> {
             grown.priority = grown.priority.max(job.priority);
             grown.due_at = grown.due_at.min(due_at);
         }
-        Ok(Some(JobId(id)))
+        Ok(Some(id))
     }
 
     /// Where the partition of these columns stands in the list; its row is made where there is none.

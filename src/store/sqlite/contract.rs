@@ -76,9 +76,7 @@ impl Store for SqliteStore {
         upstream: Arc<Upstream>,
         settlements: Vec<Settlement>,
     ) -> Result<Vec<Settled>, StoreError> {
-        let work = move |txn: &Txn<'_>| {
-            settlements.iter().map(|one| settle::settle(txn, &upstream, one)).collect()
-        };
+        let work = move |txn: &Txn<'_>| settle::settle(txn, &upstream, &settlements);
         self.inner.writer.write(Durability::Normal, work).await
     }
 

@@ -79,7 +79,7 @@ pub(super) const JOB_ADD: &str =
         columns, priority, due_at, deadline_at, repeatable, added_at, dedupe)
     VALUES (:upstream, :partition, :load, :shape, :url,
         :columns, :priority, :due, :deadline, :repeatable, :now, :dedupe)
-    ON CONFLICT DO NOTHING RETURNING id";
+    ON CONFLICT DO NOTHING";
 pub(super) const DEDUPE_MARKED: &str =
     "SELECT 1 FROM dedupe_mark WHERE dedupe = :dedupe AND day = :day";
 pub(super) const DEDUPE_MARK: &str =

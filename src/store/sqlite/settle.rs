@@ -8,6 +8,8 @@
 mod part;
 mod verdict;
 
+use std::collections::BTreeSet;
+
 use rusqlite::named_params;
 
 use super::instances::{Block, Index, Instances, TakenFrom, from_json};
@@ -32,19 +34,33 @@ pub(super) fn mark(txn: &Txn<'_>, calls: &[CallId]) -> rusqlite::Result<()> {
     Ok(())
 }
 
+/// Ends calls; then each of their partitions finds its place anew, once.
 pub(super) fn settle(
     txn: &Txn<'_>,
     upstream: &Upstream,
-    settlement: &Settlement,
-) -> rusqlite::Result<Settled> {
-    match Part::find(txn, upstream, settlement.call)? {
-        Some(part) => {
-            keep_body(txn, settlement)?;
-            Settle::new(txn, upstream, settlement, part)?.run()
-        }
-        // It was settled before, or given back.
-        None => Ok(settled(settlement.call, None)),
+    settlements: &[Settlement],
+) -> rusqlite::Result<Vec<Settled>> {
+    let mut partitions = BTreeSet::new();
+    let mut all = Vec::with_capacity(settlements.len());
+    for settlement in settlements {
+        let settled = match Part::find(txn, upstream, settlement.call)? {
+            Some(part) => {
+                partitions.insert(part.partition);
+                keep_body(txn, settlement)?;
+                Settle::new(txn, upstream, settlement, part)?.run()?
+            }
+            // It was settled before, or given back.
+            None => settled(settlement.call, None),
+        };
+        all.push(settled);
     }
+    for partition in partitions {
+        places::refresh(txn, partition)?;
+    }
+    if all.iter().any(|settled| !matches!(settled.end, SettleEnd::Ended(_))) {
+        places::bump_news(txn.conn)?;
+    }
+    Ok(all)
 }
 
 /// Where nothing moved.
@@ -114,10 +130,6 @@ impl<'t> Settle<'t> {
                     settled.hold = self.hold(&next)?;
                 }
             }
-        }
-        places::refresh(self.txn, self.part.partition)?;
-        if !matches!(settled.end, SettleEnd::Ended(_)) {
-            places::bump_news(self.txn.conn)?;
         }
         Ok(settled)
     }
