@@ -40,7 +40,13 @@ pub(super) enum End {
     /// It was sent, and answered or not.
     Sent(Box<Sent>),
     /// It was not sent.
-    Unsent { release: Release, job: JobId, lacks: Option<Lack> },
+    Unsent {
+        release: Release,
+        job: JobId,
+        lacks: Option<Lack>,
+        /// Its slot had passed before it came here: the claim took longer than its lead.
+        handed_late: bool,
+    },
 }
 
 /// A call that was sent.
@@ -63,17 +69,18 @@ pub(super) struct Lack {
 impl<S: Store, T: Transport> Way<S, T> {
     /// Takes the call to its end. `random` (0 to 1) is what its jitter will be made of.
     pub async fn go(&self, call: Call, random: f64) -> End {
+        let late = self.store.now().store > call.slot_at;
         let prepared = match prepare(&self.upstream, &call, &self.secrets) {
             Ok(prepared) => prepared,
             Err(PrepareError::Secret(error)) => {
                 let lack = Lack { partition: call.partition.clone(), detail: error.to_string() };
-                return unsent(&call, ReleaseWhy::Unprepared, Some(lack));
+                return unsent(&call, ReleaseWhy::Unprepared, Some(lack), false);
             }
             Err(error) => return self.unsendable(&call, &error, random),
         };
         match self.wait_for_turn(&call).await {
             Ok(()) => self.send(call, prepared, random).await,
-            Err(why) => unsent(&call, why, None),
+            Err(why) => unsent(&call, why, None, late),
         }
     }
 
@@ -223,8 +230,8 @@ impl<S: Store, T: Transport> Way<S, T> {
     }
 }
 
-fn unsent(call: &Call, why: ReleaseWhy, lacks: Option<Lack>) -> End {
-    End::Unsent { release: Release { call: call.id, why }, job: call.job.id, lacks }
+fn unsent(call: &Call, why: ReleaseWhy, lacks: Option<Lack>, handed_late: bool) -> End {
+    End::Unsent { release: Release { call: call.id, why }, job: call.job.id, lacks, handed_late }
 }
 
 fn unanswered(call: &Call, silence_of: &NoAnswer, redactor: &Redactor) -> Settlement {

@@ -17,15 +17,14 @@ use super::{Event, RunError};
 use crate::clock::Timestamp;
 use crate::job::{Columns, JobState};
 use crate::quota::Upstream;
-use crate::store::{
-    Claim, Claimed, Hold, ReleaseWhy, RunnerId, SettleEnd, Settled, Store, StoreError,
-};
+use crate::store::{Claim, Claimed, Hold, RunnerId, SettleEnd, Settled, Store, StoreError};
 
 /// The least time from a claim to its first slot: what it takes to commit it and hand it over.
 const LEAST_LEAD: Duration = Duration::from_millis(10);
 
-/// The lead grows up to this where slots are missed.
-const MOST_LEAD: Duration = Duration::from_millis(200);
+/// The lead grows up to this where calls are handed over late. It stays under the half horizon by which
+/// a rate's next slots are claimed ahead: else each claim would leave a gap.
+const MOST_LEAD: Duration = Duration::from_millis(100);
 
 /// How often a waiting runner looks at its quota file, its secrets and the time.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
@@ -274,13 +273,14 @@ impl<S: Store, T: Transport> Lane<S, T> {
     }
 
     async fn tell_released(&mut self, unsent: Vec<End>) -> Result<(), StoreError> {
+        let is_late = |end: &End| matches!(end, End::Unsent { handed_late: true, .. });
+        if unsent.iter().any(is_late) {
+            self.lead = (self.lead * 2).min(MOST_LEAD);
+        }
         for end in unsent {
-            let End::Unsent { release, job, lacks } = end else { continue };
+            let End::Unsent { release, job, lacks, .. } = end else { continue };
             self.shared.return_count();
             self.claim_due = true;
-            if release.why == ReleaseWhy::Forfeited {
-                self.lead = (self.lead * 2).min(MOST_LEAD);
-            }
             let upstream = self.upstream.name.clone();
             self.shared.tell(&Event::Released { upstream, job, why: release.why });
             if let Some(lack) = lacks {
