@@ -242,6 +242,38 @@ pub fn a_longer_hint_of_one_under_way_counts<S: Store>(make: Make<'_, S>) {
     assert_eq!(w.nothing(), Some(late));
 }
 
+/// Two calls are under way; the first is refused and the block has passed: the probe is out.
+fn probe_beside_an_earlier_call<S: Store>(w: &World<S>) -> (Call, Call) {
+    w.add(9, &[("site", "a")]);
+    let earlier = w.claim(2);
+    w.say(&earlier[0], said(Reason::RateLimited));
+    w.pass(secs(2));
+    let probe = w.one();
+    assert_eq!(w.nothing(), None, "until the probe is back");
+    (probe, earlier[1].clone())
+}
+
+pub fn an_earlier_call_that_is_refused_sends_no_second_probe<S: Store>(make: Make<'_, S>) {
+    let w = World::new(make, &by_site());
+    let (probe, earlier) = probe_beside_an_earlier_call(&w);
+    w.say(&earlier, said(Reason::Overloaded));
+    w.pass(secs(60));
+    assert_eq!(w.nothing(), None, "the probe is out still");
+    w.ok(&probe);
+    assert_eq!(w.claim(64).len(), 8);
+}
+
+pub fn a_hint_that_comes_beside_a_probe_is_kept_to<S: Store>(make: Make<'_, S>) {
+    let w = World::new(make, &by_site());
+    let (probe, earlier) = probe_beside_an_earlier_call(&w);
+    let hint = in_wall(&w, secs(30));
+    w.say(&earlier, refusal(Reason::RateLimited, hint, ""));
+    w.ok(&probe);
+    assert_eq!(w.nothing(), Some(hint), "the probe left before this was said");
+    w.pass_to(hint);
+    assert_eq!(w.claim(64).len(), 1, "one probe goes first");
+}
+
 pub fn calls_claimed_before_a_block_are_told<S: Store>(make: Make<'_, S>) {
     let w = World::new(make, &pooled());
     for (pool, site) in [("p", "a"), ("p", "b"), ("q", "c")] {

@@ -150,12 +150,13 @@ pub(super) const INSTANCE_PROBE: &str =
     "UPDATE limit_instance SET probe_call = :call WHERE id = :id";
 pub(super) const INSTANCE_UNPROBE: &str =
     "UPDATE limit_instance SET probe_call = NULL WHERE id = ?1";
-pub(super) const INSTANCE_OPEN: &str = "UPDATE limit_instance SET probe_call = NULL, refusals = 0,
+/// Changes nothing where the upstream asked for more time after the probe left.
+pub(super) const INSTANCE_OPEN: &str = "UPDATE limit_instance SET refusals = 0,
     blocked_until = NULL, block_reason = NULL, block_detail = NULL, reason_since = NULL
-    WHERE id = ?1";
+    WHERE id = :id AND (blocked_until IS NULL OR blocked_until <= :now)";
 pub(super) const INSTANCE_BLOCK: &str = "UPDATE limit_instance SET blocked_at = :at,
     blocked_until = :until, block_reason = :reason, block_detail = :detail,
-    reason_since = :since, refusals = :refusals, probe_call = NULL WHERE id = :id";
+    reason_since = :since, refusals = :refusals, probe_call = :probe WHERE id = :id";
 pub(super) const INSTANCE_WAKE: &str =
     "UPDATE limit_instance SET next_at = :at WHERE id = :id AND next_at IS NOT :at";
 pub(super) const INSTANCES_OPEN: &str = "SELECT id, limit_name, key FROM limit_instance

@@ -256,15 +256,17 @@ impl<'t> Settle<'t> {
     }
 }
 
-/// A call's probes are over without a verdict: the next call through is another one.
-pub(super) fn unprobe(txn: &Txn<'_>, call: CallId) -> rusqlite::Result<()> {
+/// A call's probes are over: unless its answer opened them, the next call through is another one.
+/// Returns the instances that it probed.
+pub(super) fn unprobe(txn: &Txn<'_>, call: CallId) -> rusqlite::Result<Vec<i64>> {
     let mut query = txn.conn.prepare_cached(queries::INSTANCES_PROBED)?;
-    let probed = query.query_map([call.0], |row| row.get::<_, i64>(0))?;
-    for instance in probed.collect::<rusqlite::Result<Vec<_>>>()? {
+    let probed = query.query_map([call.0], |row| row.get(0))?;
+    let probed = probed.collect::<rusqlite::Result<Vec<_>>>()?;
+    for instance in &probed {
         txn.conn.prepare_cached(queries::INSTANCE_UNPROBE)?.execute([instance])?;
-        places::wake_now(txn, instance)?;
+        places::wake_now(txn, *instance)?;
     }
-    Ok(())
+    Ok(probed)
 }
 
 /// Removes a call, with its lease and its places in flight, and wakes who waits for these.

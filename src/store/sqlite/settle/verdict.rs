@@ -16,19 +16,16 @@ const TOGETHER: usize = 3;
 impl Settle<'_> {
     /// The upstream answered as if nothing stood in the way: what this call probed opens again.
     pub(super) fn open(&mut self) -> rusqlite::Result<()> {
-        let call = self.settlement.call;
-        let mut query = self.txn.conn.prepare_cached(queries::INSTANCES_PROBED)?;
-        let probed = query.query_map([call.0], |row| row.get::<_, i64>(0))?;
-        for instance in probed.collect::<rusqlite::Result<Vec<_>>>()? {
-            // No answer says nothing about the block: another probe goes.
-            let query = match self.settlement.status {
-                Some(_) => queries::INSTANCE_OPEN,
-                None => queries::INSTANCE_UNPROBE,
-            };
-            self.txn.conn.prepare_cached(query)?.execute([instance])?;
-            places::wake_now(self.txn, instance)?;
+        // No answer says nothing about the block: another probe goes.
+        let answered = self.settlement.status.is_some();
+        for instance in super::unprobe(self.txn, self.settlement.call)? {
+            if answered {
+                let mut open = self.txn.conn.prepare_cached(queries::INSTANCE_OPEN)?;
+                let now = self.txn.now.store.as_nanos();
+                open.execute(named_params! { ":id": instance, ":now": now })?;
+            }
         }
-        if self.part.hard_refusals > 0 && self.settlement.status.is_some() {
+        if self.part.hard_refusals > 0 && answered {
             let mut calm = self.txn.conn.prepare_cached(queries::PARTITION_HARD)?;
             calm.execute(named_params! { ":id": self.part.partition, ":count": 0 })?;
         }
@@ -83,7 +80,8 @@ impl Settle<'_> {
             detail: Some(self.settlement.reading.detail.clone()),
             since: block.since.filter(|_| same).or(Some(now)),
             refusals: block.refusals + u32::from(news),
-            probe: None,
+            // A probe that is out goes on being the only one.
+            probe: block.probe.filter(|probe| *probe != self.settlement.call),
         })
     }
 
@@ -94,7 +92,7 @@ impl Settle<'_> {
             ":id": id, ":at": block.at.map(Timestamp::as_nanos),
             ":until": block.until.map(Timestamp::as_nanos), ":reason": block.reason,
             ":detail": block.detail, ":since": block.since.map(Timestamp::as_nanos),
-            ":refusals": block.refusals,
+            ":refusals": block.refusals, ":probe": block.probe.map(|call| call.0),
         })?;
         if places::has_waiters(self.txn.conn, id)? {
             places::wake_at(self.txn, id, block.until)?;
