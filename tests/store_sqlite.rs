@@ -207,10 +207,9 @@ fn many_who_claim_at_once_share_a_limit_exactly() {
         let upstream = Arc::clone(&w.upstream);
         move || {
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-            let lead = std::time::Duration::ZERO;
             let mut calls = Vec::new();
             for _ in 0..10 {
-                let wish = Claim { upstream: Arc::clone(&upstream), runner, most: 2, lead };
+                let wish = Claim::new(Arc::clone(&upstream), runner, 2);
                 calls.extend(runtime.block_on(store.claim(wish)).unwrap().calls);
             }
             calls

@@ -26,6 +26,9 @@ const LEAST_LEAD: Duration = Duration::from_millis(10);
 /// a rate's next slots are claimed ahead: else each claim would leave a gap.
 const MOST_LEAD: Duration = Duration::from_millis(100);
 
+/// Calls that may be out of a partition that was never answered.
+const UNANSWERED: usize = 4;
+
 /// How often a waiting runner looks at its quota file, its secrets and the time.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
@@ -175,10 +178,9 @@ impl<S: Store, T: Transport> Lane<S, T> {
                 0 => Ok(None),
                 most => {
                     let (upstream, runner) = (Arc::clone(&self.upstream), self.runner);
-                    self.store
-                        .claim(Claim { upstream, runner, most, lead: self.lead })
-                        .await
-                        .map(Some)
+                    let (lead, unanswered) = (self.lead, UNANSWERED);
+                    let wish = Claim { upstream, runner, most, lead, unanswered };
+                    self.store.claim(wish).await.map(Some)
                 }
             }
         };

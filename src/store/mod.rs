@@ -47,6 +47,17 @@ pub struct Claim {
     pub most: usize,
     /// No slot before this long from now: the time it takes to hand a claim over.
     pub lead: std::time::Duration,
+    /// Of a partition that was never answered, at most this many are out at a time: should the upstream
+    /// refuse whatever comes, no more than these find out. At least 1.
+    pub unanswered: usize,
+}
+
+impl Claim {
+    /// A wish for at most `most` calls, from now on, however many of a partition.
+    pub fn new(upstream: Arc<Upstream>, runner: RunnerId, most: usize) -> Claim {
+        let (lead, unanswered) = (std::time::Duration::ZERO, usize::MAX);
+        Claim { upstream, runner, most, lead, unanswered }
+    }
 }
 
 /// What a claim came to.

@@ -33,8 +33,7 @@ fn answer_all(bench: &Bench) {
         let store = SqliteStore::open(options).unwrap();
         let upstream = Arc::new(declare::parse("free", "free.toml", FREE).unwrap());
         let (runner, _) = store.register(vec!["free".to_owned()]).await.unwrap();
-        let claim =
-            Claim { upstream: Arc::clone(&upstream), runner, most: 10, lead: Duration::ZERO };
+        let claim = Claim::new(Arc::clone(&upstream), runner, 10);
         let calls = store.claim(claim).await.unwrap().calls;
         assert_eq!(calls.len(), 3);
         let now = store.now().store;

@@ -322,25 +322,75 @@ pub fn a_hint_too_far_away_is_a_hold<S: Store>(make: Make<'_, S>) {
     assert_eq!(w.count(JobState::Queued), 2);
 }
 
-pub fn an_endless_retry_after_zero_is_bounded<S: Store>(make: Make<'_, S>) {
-    let w = World::new(make, &by_site());
-    w.add(50, &[("site", "a")]);
+/// What is sent in ten minutes to an upstream that refuses everything, without saying until when.
+fn refused_for_ten_minutes<S: Store>(w: &World<S>) -> Vec<Timestamp> {
     let until = w.now() + secs(600);
     let mut sent = Vec::new();
     loop {
         let claimed = w.claimed(64);
         for call in &claimed.calls {
             sent.push(call.slot_at);
+        }
+        for call in &claimed.calls {
             w.say(call, refusal(Reason::RateLimited, w.store.now().wall, ""));
         }
         if claimed.calls.is_empty() {
-            let Some(next) = claimed.next_at.filter(|at| *at < until) else { break };
+            let Some(next) = claimed.next_at.filter(|at| *at < until) else { return sent };
             w.pass_to(next);
         }
     }
-    // The first claim finds nothing closed; from then on it is one probe at a time.
-    let probes = &sent[50..];
-    assert!(probes.len() <= 15, "{} probes in ten minutes", probes.len());
+}
+
+pub fn an_endless_retry_after_zero_is_bounded<S: Store>(make: Make<'_, S>) {
+    let mut w = World::new(make, &by_site());
+    w.unanswered = 4;
+    w.add(50, &[("site", "a")]);
+    let sent = refused_for_ten_minutes(&w);
+    assert!(sent.len() <= 15, "{} calls in ten minutes", sent.len());
+    let gaps: Vec<_> = sent[3..].windows(2).map(|pair| pair[1].since(pair[0])).collect();
+    assert!(gaps.len() >= 8 && gaps.is_sorted(), "{gaps:?}");
+    assert_eq!(w.count(JobState::Queued), 50, "and nobody loses a try");
+}
+
+pub fn of_one_never_answered_few_are_out_at_a_time<S: Store>(make: Make<'_, S>) {
+    let mut w = World::new(make, &by_site());
+    w.unanswered = 4;
+    w.add(30, &[("site", "a")]);
+    w.add(2, &[("site", "b")]);
+    let first = w.claim(64);
+    assert_eq!(first.iter().filter(|call| call.partition["site"] == "a").count(), 4);
+    assert_eq!(first.len(), 6, "it keeps nobody else from going");
+    assert_eq!(w.nothing(), None, "until one is answered");
+    let mut of_a: Vec<_> = first.into_iter().filter(|call| call.partition["site"] == "a").collect();
+    // What never left, was lost or not answered is no answer; but its place is free.
+    w.release(&[of_a.remove(0)], ReleaseWhy::Drained);
+    of_a.extend(w.claim(64));
+    assert_eq!(of_a.len(), 4);
+    let mut lost = w.answer(&of_a.remove(0), said(Reason::Transient));
+    lost.status = None;
+    w.settle(lost);
+    of_a.extend(w.claim(64));
+    assert_eq!(of_a.len(), 4);
+    w.die();
+    assert_eq!(w.claim(64).iter().filter(|call| call.partition["site"] == "a").count(), 4);
+    w.die();
+    let one = w.claim(64).into_iter().find(|call| call.partition["site"] == "a").unwrap();
+    w.ok(&one);
+    assert!(w.claim(64).len() > 20, "once it answers all go");
+}
+
+pub fn a_first_answer_is_news<S: Store>(make: Make<'_, S>) {
+    let mut w = World::new(make, &by_site());
+    w.unanswered = 4;
+    w.add(9, &[("site", "a")]);
+    let calls = w.claim(64);
+    let (other, runner) = w.another();
+    let news = w.claimed_by(&other, runner, 64).news;
+    assert!(!w.has_news(&other, news));
+    w.ok(&calls[0]);
+    w.pass(millis(100));
+    assert!(w.has_news(&other, news));
+    assert_eq!(w.claimed_by(&other, runner, 64).calls.len(), 5);
 }
 
 pub fn hints_under_way_are_one_refusal<S: Store>(make: Make<'_, S>) {

@@ -59,7 +59,7 @@ pub fn the_lead_is_kept<S: Store>(make: Make<'_, S>) {
     let w = World::new(make, &limit("rate", "rate", "rate = \"100/s\""));
     w.add(9, &[]);
     let lead = millis(30);
-    let wish = |lead| Claim { upstream: w.upstream.clone(), runner: w.runner, most: 3, lead };
+    let wish = |lead| Claim { lead, ..Claim::new(w.upstream.clone(), w.runner, 3) };
     let claimed = w.wait(w.store.claim(wish(lead))).unwrap();
     assert_eq!(claimed.calls.len(), 3);
     assert_eq!(claimed.calls[0].slot_at, w.now() + lead);

@@ -18,6 +18,7 @@ const RATE: usize = 20;
 const HOURLY: u64 = 14;
 const SPAN: usize = 4;
 const PLACES: usize = 2;
+const UNANSWERED: usize = 1;
 
 fn limits() -> String {
     let hourly = format!("amount = {HOURLY}\nper = \"hour\"\ntime_zone = \"UTC\"");
@@ -136,6 +137,8 @@ struct Life<'w, S: Store> {
     /// those after it one goes at a time.
     probing: BTreeMap<String, CallId>,
     held: BTreeSet<String>,
+    /// Sites that were answered once, whatever was said.
+    answered: BTreeSet<String>,
     /// The last call that was claimed.
     last: CallId,
     /// Jobs that may have been done and must not be sent again.
@@ -149,10 +152,10 @@ fn site_of(call: &Call) -> String {
 impl<'w, S: Store> Life<'w, S> {
     fn new(w: &'w World<S>) -> Self {
         let (out, stale, sent, added) = Default::default();
-        let (shut, probing, held, unsure) = Default::default();
+        let (shut, probing, held, answered, unsure) = Default::default();
         let last = CallId(0);
         let processes = [const { None }; 3];
-        Life { w, processes, out, stale, sent, added, shut, probing, held, last, unsure }
+        Life { w, processes, out, stale, sent, added, shut, probing, held, answered, last, unsure }
     }
 
     fn live(&mut self, op: &Op) {
@@ -260,6 +263,10 @@ impl<'w, S: Store> Life<'w, S> {
             assert_eq!(others, 0, "site {site} was refused: one probe goes first, and alone");
         }
         assert!(self.out.values().all(|out| out.call.job.id != call.job.id), "a job in two calls");
+        if !self.answered.contains(&site) {
+            let others = self.out.values().filter(|out| site_of(&out.call) == site).count();
+            assert!(others < UNANSWERED, "site {site} was never answered: {others} are out already");
+        }
     }
 
     fn reading(&self, said_: Said) -> Reading {
@@ -295,6 +302,9 @@ impl<'w, S: Store> Life<'w, S> {
         }
         answer.left = !matches!(said, Said::NeverLeft);
         let (left, hint) = (answer.left, answer.reading.retry_at);
+        if answer.status.is_some() {
+            self.answered.insert(site_of(call));
+        }
         let settled = self.w.settle(answer);
         if left {
             self.sent.push(Sent { slot_at: call.slot_at, wall_at: out.wall_at, site: site_of(call) });
@@ -493,7 +503,8 @@ pub fn any_life_keeps_the_promises<S: Store>(make: Make<'_, S>) {
     };
     let lives = prop::collection::vec(any_op(), 1..90);
     let run = TestRunner::new_with_rng(config, rng).run(&lives, |ops| {
-        let w = World::new(make, &limits());
+        let mut w = World::new(make, &limits());
+        w.unanswered = UNANSWERED;
         let mut life = Life::new(&w);
         for op in &ops {
             life.live(op);

@@ -41,6 +41,8 @@ pub struct World<S: Store> {
     pub store: S,
     pub runner: RunnerId,
     pub upstream: Arc<Upstream>,
+    /// What claims say of partitions that were never answered: anything goes, where a case is not about it.
+    pub unanswered: usize,
     runtime: tokio::runtime::Runtime,
     numbers: Cell<u32>,
 }
@@ -98,7 +100,8 @@ impl<S: Store> World<S> {
         let store = (fixture.open)();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (runner, _) = runtime.block_on(store.register(Vec::new())).unwrap();
-        World { fixture, store, runner, upstream, runtime, numbers: Cell::new(0) }
+        let (unanswered, numbers) = (usize::MAX, Cell::new(0));
+        World { fixture, store, runner, upstream, unanswered, runtime, numbers }
     }
 
     pub fn wait<T>(&self, work: impl Future<Output = T>) -> T {
@@ -206,11 +209,6 @@ impl<S: Store> World<S> {
 
     // ---- the way of a call
 
-    fn wish(&self, most: usize) -> Claim {
-        let upstream = Arc::clone(&self.upstream);
-        Claim { upstream, runner: self.runner, most, lead: Duration::ZERO }
-    }
-
     /// Whether a process that sleeps since that claim would be woken now.
     pub fn has_news(&self, store: &S, news: i64) -> bool {
         let _guard = self.runtime.enter();
@@ -227,7 +225,8 @@ impl<S: Store> World<S> {
         const PATIENCE: usize = 500;
         let mut all = Claimed::default();
         for _ in 0..PATIENCE {
-            let wish = Claim { runner, ..self.wish(most) };
+            let wish = Claim::new(Arc::clone(&self.upstream), runner, most);
+            let wish = Claim { unanswered: self.unanswered, ..wish };
             let claimed = self.wait(store.claim(wish)).unwrap();
             let again = self.check(&claimed, most);
             let (expired, failed) = (all.expired + claimed.expired, all.failed + claimed.failed);

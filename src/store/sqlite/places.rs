@@ -107,6 +107,13 @@ pub(super) fn refresh(txn: &Txn<'_>, partition: i64) -> rusqlite::Result<()> {
     Ok(())
 }
 
+/// As [`refresh`], where a call of the partition has ended: while none was ever answered it may wait for
+/// just that, at its own gate.
+pub(super) fn refresh_unanswered(txn: &Txn<'_>, partition: i64) -> rusqlite::Result<()> {
+    txn.conn.prepare_cached(queries::PARTITION_ASK_AGAIN)?.execute([partition])?;
+    refresh(txn, partition)
+}
+
 /// Lets partitions that were not due, and those of which a better job was not, take their turn.
 pub(super) fn wake_due(txn: &Txn<'_>, upstream_id: i64, most: i64) -> rusqlite::Result<()> {
     let due = named_params! {

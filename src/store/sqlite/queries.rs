@@ -112,6 +112,11 @@ pub(super) const PARTITION_WAITS: &str =
 pub(super) const PARTITION_SERVED: &str = "UPDATE partition SET served = :served WHERE id = :id";
 pub(super) const PARTITION_GATE: &str =
     "UPDATE partition SET gate_id = :gate WHERE id = :id AND gate_id IS NOT :gate";
+pub(super) const PARTITION_ASK_AGAIN: &str = "UPDATE partition SET place = 'ready', waits_on = NULL
+    WHERE id = ?1 AND place = 'limit'
+      AND waits_on IN (SELECT id FROM limit_instance WHERE limit_name = '' AND id = waits_on)";
+pub(super) const PARTITION_ANSWERED: &str = "UPDATE partition SET answered = 1 WHERE id = ?1";
+pub(super) const PARTITION_CALLS: &str = "SELECT count(*) FROM call WHERE partition_id = ?1";
 pub(super) const PARTITION_HARD: &str =
     "UPDATE partition SET hard_refusals = :count WHERE id = :id";
 pub(super) const PARTITION_HOLD: &str = "UPDATE partition SET place = 'held', waits_on = NULL,
@@ -129,7 +134,7 @@ pub(super) const TIMED: &str = "SELECT id FROM partition
 pub(super) const BETTER: &str = "SELECT id FROM partition
     WHERE upstream_id = :upstream AND better_at <= :now AND better_at IS NOT NULL
     ORDER BY better_at LIMIT :most";
-pub(super) const READY: &str = "SELECT id, key, head_priority, gate_id FROM partition
+pub(super) const READY: &str = "SELECT id, key, head_priority, gate_id, answered FROM partition
     WHERE upstream_id = :upstream AND place = 'ready'
     ORDER BY head_priority DESC, served LIMIT :most";
 pub(super) const NEXT_WAKE: &str = "SELECT min(at) FROM (
@@ -236,15 +241,16 @@ pub(super) const CALL_GATE_CLOSED: &str = "SELECT 1 FROM call
 
 pub(super) const LEASED: &str =
     "SELECT running.job_id, running.n, call.partition_id, call.repeatable,
-        call.taken, partition.key, partition.hard_refusals, job.failures, job.refused_hard,
-        job.deadline_at
+        call.taken, partition.key, partition.answered, partition.hard_refusals, job.failures,
+        job.refused_hard, job.deadline_at
     FROM call JOIN running ON running.call_id = call.id JOIN job ON job.id = running.job_id
     JOIN partition ON partition.id = call.partition_id WHERE call.id = ?1";
 /// A call whose lease ran out before it was settled. `awaits`: nothing was sent after it, and the job
 /// has not ended otherwise, so that its answer still counts.
 pub(super) const LOST: &str =
     "SELECT attempt.id AS attempt_id, attempt.job_id, attempt.n, job.partition_id,
-        job.repeatable, partition.key, partition.hard_refusals, job.failures, job.refused_hard,
+        job.repeatable, partition.key, partition.answered, partition.hard_refusals, job.failures,
+        job.refused_hard,
         job.deadline_at, shape.method, job.state IN ('queued', 'unsure')
             AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)
             AND NOT EXISTS (SELECT 1 FROM attempt AS later

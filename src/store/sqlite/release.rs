@@ -32,7 +32,7 @@ pub(super) fn release(
         }
         settle::unprobe(txn, call)?;
         settle::remove_call(txn, call)?;
-        places::refresh(txn, partition)?;
+        places::refresh_unanswered(txn, partition)?;
         places::bump_news(txn.conn)?;
     }
     Ok(())

@@ -8,7 +8,7 @@
 mod part;
 mod verdict;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use rusqlite::named_params;
 
@@ -40,12 +40,12 @@ pub(super) fn settle(
     upstream: &Upstream,
     settlements: &[Settlement],
 ) -> rusqlite::Result<Vec<Settled>> {
-    let mut partitions = BTreeSet::new();
+    let mut partitions = BTreeMap::new();
     let mut all = Vec::with_capacity(settlements.len());
     for settlement in settlements {
         let settled = match Part::find(txn, upstream, settlement.call)? {
             Some(part) => {
-                partitions.insert(part.partition);
+                partitions.entry(part.partition).or_insert(part.answered);
                 keep_body(txn, settlement)?;
                 Settle::new(txn, upstream, settlement, part)?.run()?
             }
@@ -54,10 +54,14 @@ pub(super) fn settle(
         };
         all.push(settled);
     }
-    for partition in partitions {
-        places::refresh(txn, partition)?;
+    for (partition, answered) in &partitions {
+        match answered {
+            true => places::refresh(txn, *partition)?,
+            false => places::refresh_unanswered(txn, *partition)?,
+        }
     }
-    if all.iter().any(|settled| !matches!(settled.end, SettleEnd::Ended(_))) {
+    let first = partitions.values().any(|answered| !answered);
+    if first || all.iter().any(|settled| !matches!(settled.end, SettleEnd::Ended(_))) {
         places::bump_news(txn.conn)?;
     }
     Ok(all)

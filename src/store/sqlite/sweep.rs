@@ -106,7 +106,7 @@ fn lose_call(txn: &Txn<'_>, lost: &Lost, swept: &mut Swept) -> rusqlite::Result<
     // Should the process live after all, it looks before it sends, and finds its lease gone.
     places::bump_block_seq(conn)?;
     places::bump_news(conn)?;
-    places::refresh(txn, lost.partition)
+    places::refresh_unanswered(txn, lost.partition)
 }
 
 /// Ends the upstream's queued jobs whose deadline has passed.

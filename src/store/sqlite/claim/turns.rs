@@ -47,12 +47,13 @@ pub(super) enum Asked {
 }
 
 /// A row of the ready partitions.
-struct Ready {
-    id: i64,
-    key: String,
+pub(super) struct Ready {
+    pub id: i64,
+    pub key: String,
     /// The priority of its head, as noted.
     priority: u8,
     has_gate: bool,
+    answered: bool,
 }
 
 impl Round<'_> {
@@ -65,9 +66,21 @@ impl Round<'_> {
         let share = room.div_ceil(group.len());
         let mut turns = Vec::with_capacity(group.len());
         for ready in group {
-            turns.push(self.turn(ready, share)?);
+            let share = match ready.answered {
+                true => share,
+                false => share.min(self.wish.unanswered.saturating_sub(self.calls_of(ready.id)?)),
+            };
+            match share {
+                0 => self.wait_for_answer(&ready)?,
+                share => turns.push(self.turn(ready, share)?),
+            }
         }
         Ok(Some(turns))
+    }
+
+    fn calls_of(&self, partition: i64) -> rusqlite::Result<usize> {
+        let mut count = self.txn.conn.prepare_cached(queries::PARTITION_CALLS)?;
+        count.query_row([partition], |row| row.get::<_, u32>(0)).map(|calls| calls as usize)
     }
 
     fn ready(&self, most: usize) -> rusqlite::Result<Vec<Ready>> {
@@ -80,6 +93,7 @@ impl Round<'_> {
                     key: row.get("key")?,
                     priority: row.get("head_priority")?,
                     has_gate: row.get::<_, Option<i64>>("gate_id")?.is_some(),
+                    answered: row.get("answered")?,
                 })
             },
         )?;

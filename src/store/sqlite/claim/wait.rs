@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::turns::{Asked, HeadJob, Turn};
+use super::turns::{Asked, HeadJob, Ready, Turn};
 use super::wake::{Touch, Touched};
 use super::{Decision, LimitRule, Round, decide};
 use crate::clock::Timestamp;
-use crate::store::sqlite::instances::Index;
+use crate::store::sqlite::instances::{Index, from_json};
 use crate::store::sqlite::{places, sweep};
 
 /// A limit that a job must pass: its position, its instance, the units that the job takes of it.
@@ -63,8 +63,16 @@ impl Round<'_> {
             }
             (None, _) => self.place(turn, binder)?,
         };
-        self.wait_at(turn, place, &refused)?;
+        self.wait_at(turn.partition, place, &refused)?;
         Ok(Asked::Waits)
+    }
+
+    /// The partition has as many calls out as it may have while none was ever answered.
+    pub(super) fn wait_for_answer(&mut self, ready: &Ready) -> rusqlite::Result<()> {
+        self.visits += 1;
+        let gate = self.instances.own_gate(&from_json(&ready.key))?;
+        let place = Place { index: gate, limit: None };
+        self.wait_at(ready.id, place, &Refused { limit: None, until: None, blocked: false })
     }
 
     fn position(&self, limit: Option<&str>) -> Option<usize> {
@@ -114,9 +122,9 @@ impl Round<'_> {
         Ok(too_late)
     }
 
-    fn wait_at(&mut self, turn: &Turn, place: Place, refused: &Refused) -> rusqlite::Result<()> {
+    fn wait_at(&mut self, partition: i64, place: Place, refused: &Refused) -> rusqlite::Result<()> {
         let instance = self.instances.row(place.index)?;
-        places::wait_on(self.txn, turn.partition, instance)?;
+        places::wait_on(self.txn, partition, instance)?;
         let declared = place.limit.and_then(|limit| self.limit(limit));
         let early = declared.map_or(Duration::ZERO, |limit| self.early(limit, refused.blocked));
         let why = Touch::Asked { again_at: refused.until.map(|until| until - early) };

@@ -33,6 +33,8 @@ pub(super) struct Part {
     pub failures: u32,
     pub refused_hard: bool,
     pub deadline_at: Option<Timestamp>,
+    /// Whether anything of the partition was ever answered, but by a refusal.
+    pub answered: bool,
     /// Refusals in a row of the partition that only a person can lift.
     pub hard_refusals: u32,
 }
@@ -88,6 +90,7 @@ impl Part {
             failures: row.get("failures")?,
             refused_hard: row.get("refused_hard")?,
             deadline_at: deadline.map(Timestamp::from_nanos),
+            answered: row.get("answered")?,
             hard_refusals: row.get("hard_refusals")?,
         })
     }

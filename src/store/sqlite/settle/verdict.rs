@@ -25,7 +25,11 @@ impl Settle<'_> {
                 open.execute(named_params! { ":id": instance, ":now": now })?;
             }
         }
-        if self.part.hard_refusals > 0 && answered {
+        if answered && !self.part.answered {
+            let mut set = self.txn.conn.prepare_cached(queries::PARTITION_ANSWERED)?;
+            set.execute([self.part.partition])?;
+        }
+        if answered && self.part.hard_refusals > 0 {
             let mut calm = self.txn.conn.prepare_cached(queries::PARTITION_HARD)?;
             calm.execute(named_params! { ":id": self.part.partition, ":count": 0 })?;
         }
