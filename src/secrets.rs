@@ -25,6 +25,9 @@ pub enum SecretError {
     /// The variable's value or the file's content is no UTF-8 text.
     #[error("`{0}` is not text")]
     NotText(Secret),
+    /// A header cannot carry the value.
+    #[error("`{0}` holds a line break or another control character, which no header can carry")]
+    Unprintable(Secret),
     /// The file cannot be read.
     #[error("`{secret}` cannot be read")]
     Unreadable {
@@ -131,6 +134,24 @@ impl Secrets {
         };
         self.given().remember(&value, secret);
         Ok(value)
+    }
+
+    /// As [`Secrets::resolve`], for a header.
+    ///
+    /// # Errors
+    ///
+    /// As there; and where the value holds a control character, as after a copied line end.
+    pub fn resolve_for_header(
+        &self,
+        secret: &Secret,
+        upstream: &Upstream,
+        credential: Option<&str>,
+    ) -> Result<String, SecretError> {
+        let value = self.resolve(secret, upstream, credential)?;
+        match value.chars().any(char::is_control) {
+            true => Err(SecretError::Unprintable(secret.clone())),
+            false => Ok(value),
+        }
     }
 
     /// Finds all values that were given out so far.

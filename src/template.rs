@@ -24,7 +24,6 @@ use std::fmt;
 
 use crate::job::Columns;
 use encode::Writer;
-pub(crate) use encode::json_inside;
 pub(crate) use parse::is_name;
 
 /// Where a value stands, and so how it is encoded.

@@ -1,5 +1,6 @@
 //! One call's way: it waits for its slot, is marked where it must not be sent twice, leaves, is read.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,6 +23,9 @@ const MARK_AHEAD: Duration = Duration::from_millis(20);
 
 /// How late a call may leave that no rate paces but a calendar counts: its window has an edge.
 const UNPACED_SLACK: Duration = Duration::from_secs(1);
+
+/// Of a body that was cut so much of the end is not kept: half of a secret would not be found in it.
+const CUT_EDGE: usize = 16 * 1024;
 
 /// What a call needs on its way.
 pub(super) struct Way<S, T> {
@@ -186,30 +190,32 @@ impl<S: Store, T: Transport> Way<S, T> {
             body: &received.body,
         };
         let mut reading = read(Some(&self.upstream), &answer);
+        let body = redactor.redact_bytes(&received.body);
+        if let Cow::Owned(body) = &body {
+            // The detail is cut: half of a secret would not be found in it any more.
+            let shown = Answer { body, ..answer };
+            reading.detail = read(Some(&self.upstream), &shown).detail;
+        }
         reading.detail = redactor.redact(&reading.detail).into_owned();
-        let body = self.kept(&reading, received, redactor);
+        let body = self.kept(&reading, body, received.cut);
         let fields = self.fields(received, redactor);
         Settlement { status: Some(received.status), fields, body, ..settlement(call, reading) }
     }
 
-    fn kept(
-        &self,
-        reading: &Reading,
-        received: &Received,
-        redactor: &Redactor,
-    ) -> Option<KeptBody> {
+    fn kept(&self, reading: &Reading, body: Cow<'_, [u8]>, cut: bool) -> Option<KeptBody> {
         let keep = &self.upstream.keep;
         let wanted = match keep.body {
             KeepBody::All => true,
             KeepBody::Refusals => !reading.reason.is_success(),
             KeepBody::None => false,
         };
-        if !wanted || received.body.is_empty() {
+        if !wanted || body.is_empty() {
             return None;
         }
-        let mut bytes = redactor.redact_bytes(&received.body).into_owned();
-        let cut = received.cut || bytes.len() > keep.max_bytes;
-        bytes.truncate(keep.max_bytes);
+        let whole = if cut { body.len().saturating_sub(CUT_EDGE) } else { body.len() };
+        let cut = cut || whole > keep.max_bytes;
+        let mut bytes = body.into_owned();
+        bytes.truncate(whole.min(keep.max_bytes));
         Some(KeptBody { bytes, cut })
     }
 

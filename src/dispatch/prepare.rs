@@ -96,7 +96,10 @@ impl Filler<'_> {
         let template = Template::parse(template)?;
         let credential = self.call.job.columns.get("credential").map(String::as_str);
         let secret = |secret: &Secret| {
-            let value = self.secrets.resolve(secret, self.upstream, credential);
+            let value = match place {
+                Place::Header => self.secrets.resolve_for_header(secret, self.upstream, credential),
+                _ => self.secrets.resolve(secret, self.upstream, credential),
+            };
             value.map_err(|error| *self.missing.borrow_mut() = Some(error)).ok()
         };
         let filled = template.render(&self.call.job.columns, place, &secret);
@@ -121,16 +124,14 @@ impl Filler<'_> {
 /// of it can be sent.
 pub(super) fn missing_for_all(upstream: &Upstream, secrets: &Secrets) -> Option<SecretError> {
     let request = &upstream.request;
-    let templates = request.headers.values().chain(&request.url).chain(&request.body);
-    for template in templates {
-        let Ok(template) = Template::parse(template) else { continue };
-        for secret in template.secrets() {
-            if matches!(secret, Secret::Env(_) | Secret::File(_))
-                && let Err(error) = secrets.resolve(secret, upstream, None)
-            {
-                return Some(error);
-            }
-        }
-    }
-    None
+    let headers = request.headers.values().map(|template| (template, true));
+    let others = request.url.iter().chain(&request.body).map(|template| (template, false));
+    headers.chain(others).find_map(|(template, is_header)| {
+        let template = Template::parse(template).ok()?;
+        let outside = |secret: &&Secret| matches!(secret, Secret::Env(_) | Secret::File(_));
+        template.secrets().into_iter().filter(outside).find_map(|secret| match is_header {
+            true => secrets.resolve_for_header(secret, upstream, None).err(),
+            false => secrets.resolve(secret, upstream, None).err(),
+        })
+    })
 }

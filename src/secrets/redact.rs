@@ -1,10 +1,10 @@
 //! Values of secrets, found in text and replaced by their placeholders.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use regex::bytes::{Captures, Regex, RegexBuilder};
+use regex_automata::meta::Regex;
+use regex_automata::util::syntax;
 
 use crate::template::Secret;
 
@@ -19,42 +19,41 @@ const PATTERN_LIMIT: usize = 64 << 20;
 
 /// Replaces the values of secrets by their placeholders, such as `${env:KEY}`.
 ///
-/// Finds a value as it is, percent-encoded (in either case, blank also as `+`), as the inside of a
-/// JSON string, and inside base64 at each of its three alignments, so that `Basic` credentials are
-/// found too. Values shorter than four bytes are left alone.
+/// Finds a value in whatever mixture of these its letters stand: as they are, percent-encoded (once or
+/// again), with a blank as `+`, escaped as in JSON strings, as HTML entities; and inside base64 at each
+/// of its three alignments, so that `Basic` credentials are found too. Values shorter than four bytes
+/// are left alone.
 pub struct Redactor {
-    /// `None`: nothing to find.
-    pattern: Option<Regex>,
-    placeholders: HashMap<Vec<u8>, String>,
-    /// The pattern could not be made: nothing may be shown.
+    /// One pattern a value. `None`: nothing to find.
+    patterns: Option<Regex>,
+    /// What each pattern's finds are replaced by.
+    placeholders: Vec<String>,
+    /// The patterns could not be made: nothing may be shown.
     blind: bool,
 }
 
 impl std::fmt::Debug for Redactor {
     /// Without any value.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Redactor").field("forms", &self.placeholders.len()).finish()
+        f.debug_struct("Redactor").field("values", &self.placeholders.len()).finish()
     }
 }
 
 impl Redactor {
     pub(super) fn new<'s>(values: impl Iterator<Item = (&'s str, &'s Secret)>) -> Redactor {
-        let mut placeholders = HashMap::new();
-        for (value, secret) in values.filter(|(value, _)| value.len() >= SHORTEST) {
-            let placeholder = secret.to_string();
-            for form in forms(value) {
-                placeholders.entry(form).or_insert_with(|| placeholder.clone());
-            }
-        }
+        let mut values: Vec<_> = values.filter(|(value, _)| value.len() >= SHORTEST).collect();
         // The longest first: a secret may hold another.
-        let mut found: Vec<&Vec<u8>> = placeholders.keys().collect();
-        found.sort_by_key(|form| (std::cmp::Reverse(form.len()), *form));
-        let escaped: Vec<_> = found.into_iter().map(|form| escape(form)).collect();
-        let pattern = (!escaped.is_empty()).then(|| {
-            RegexBuilder::new(&escaped.join("|")).unicode(false).size_limit(PATTERN_LIMIT).build()
+        values.sort_by_key(|(value, _)| (std::cmp::Reverse(value.len()), *value));
+        let placeholders: Vec<_> = values.iter().map(|(_, secret)| secret.to_string()).collect();
+        let patterns: Vec<_> = values.into_iter().map(|(value, _)| pattern(value)).collect();
+        let made = (!patterns.is_empty()).then(|| {
+            Regex::builder()
+                .configure(Regex::config().nfa_size_limit(Some(PATTERN_LIMIT)))
+                .syntax(syntax::Config::new().unicode(false).utf8(false))
+                .build_many(&patterns)
         });
-        let blind = matches!(pattern, Some(Err(_)));
-        Redactor { pattern: pattern.and_then(Result::ok), placeholders, blind }
+        let blind = matches!(made, Some(Err(_)));
+        Redactor { patterns: made.and_then(Result::ok), placeholders, blind }
     }
 
     /// The text with placeholders.
@@ -65,65 +64,115 @@ impl Redactor {
         }
     }
 
-    /// The bytes with placeholders.
+    /// The bytes with placeholders; borrowed where there was nothing to replace.
     pub fn redact_bytes<'t>(&self, bytes: &'t [u8]) -> Cow<'t, [u8]> {
         if self.blind {
-            return Cow::Borrowed(b"(not shown: too many secrets to search for)");
+            return Cow::Owned(b"(not shown: too many secrets to search for)".to_vec());
         }
-        let Some(pattern) = &self.pattern else { return Cow::Borrowed(bytes) };
-        pattern.replace_all(bytes, |found: &Captures<'_>| {
-            let form = found.get(0).map(|found| found.as_bytes()).unwrap_or_default();
-            self.placeholders.get(form).map_or(&b"***"[..], String::as_bytes).to_vec()
-        })
+        let Some(patterns) = &self.patterns else { return Cow::Borrowed(bytes) };
+        let mut redacted = Vec::new();
+        let mut done = 0;
+        for found in patterns.find_iter(bytes) {
+            let placeholder = self.placeholders.get(found.pattern().as_usize());
+            redacted.extend_from_slice(bytes.get(done..found.start()).unwrap_or_default());
+            redacted.extend_from_slice(placeholder.map_or(b"***", String::as_bytes));
+            done = found.end();
+        }
+        if done == 0 {
+            return Cow::Borrowed(bytes);
+        }
+        redacted.extend_from_slice(bytes.get(done..).unwrap_or_default());
+        Cow::Owned(redacted)
     }
 }
 
-/// A pattern that matches exactly these bytes.
-fn escape(bytes: &[u8]) -> String {
-    let mut pattern = String::with_capacity(bytes.len() * 4);
-    for byte in bytes {
-        // Writing to a String cannot fail.
-        let _ = write!(pattern, "\\x{byte:02x}");
+/// Finds a value as it may stand in text.
+fn pattern(value: &str) -> String {
+    let mut pattern = String::new();
+    for letter in value.chars() {
+        push_letter(letter, &mut pattern);
+    }
+    for offset in 0..3 {
+        let piece = base64_piece(value.as_bytes(), offset);
+        if piece.len() >= SHORTEST_BASE64 {
+            pattern.push('|');
+            piece.chars().for_each(|letter| push_base64(letter, &mut pattern));
+        }
     }
     pattern
 }
 
-/// How a value may stand in text.
-fn forms(value: &str) -> Vec<Vec<u8>> {
-    let upper = percent_encoded(value, false);
-    let mut json = String::new();
-    crate::template::json_inside(value, &mut json);
-    let mut forms = vec![
-        value.to_owned(),
-        percent_encoded(value, true),
-        upper.replace("%20", "+"),
-        upper,
-        json.replace('/', "\\/"),
-        json,
-    ];
-    for offset in 0..3 {
-        let piece = base64_piece(value.as_bytes(), offset);
-        if piece.len() >= SHORTEST_BASE64 {
-            forms.push(piece.replace('+', "-").replace('/', "_"));
-            forms.push(piece);
+/// One letter, in all the ways in which it may be written. Writing to a `String` cannot fail.
+fn push_letter(letter: char, pattern: &mut String) {
+    pattern.push_str("(?:");
+    let mut units = [0; 2];
+    for unit in letter.encode_utf16(&mut units) {
+        let _ = write!(pattern, "(?i:\\\\+u{unit:04x})");
+    }
+    if !letter.is_ascii_alphanumeric() {
+        pattern.push('|');
+        let mut bytes = [0; 4];
+        for byte in letter.encode_utf8(&mut bytes).bytes() {
+            let _ = write!(pattern, "(?i:%(?:25)*{byte:02x})");
+        }
+        let code = u32::from(letter);
+        let _ = write!(pattern, "|(?i:&(?:amp;)*#0*{code};|&(?:amp;)*#x0*{code:x};");
+        if let Some(name) = entity(letter) {
+            let _ = write!(pattern, "|&(?:amp;)*{name};");
+        }
+        pattern.push(')');
+        if let Some(short) = escape(letter) {
+            let _ = write!(pattern, "|\\\\+{short}");
         }
     }
-    forms.into_iter().map(String::into_bytes).collect()
+    if letter == ' ' {
+        pattern.push_str("|\\+");
+    }
+    // Whatever is not plain may stand behind backslashes.
+    pattern.push_str(if letter.is_ascii_punctuation() { "|\\\\*" } else { "|" });
+    push_plain(letter, pattern);
+    pattern.push(')');
 }
 
-fn percent_encoded(value: &str, lower: bool) -> String {
-    let mut text = String::new();
-    for byte in value.bytes() {
-        let _ = match byte {
-            b if b.is_ascii_alphanumeric() || b"-._~".contains(&b) => {
-                text.push(char::from(b));
-                Ok(())
-            }
-            b if lower => write!(text, "%{b:02x}"),
-            b => write!(text, "%{b:02X}"),
-        };
+/// A letter of base64: `+` and `/` have others in addresses.
+fn push_base64(letter: char, pattern: &mut String) {
+    match letter {
+        '+' | '/' => {
+            pattern.push_str("(?:");
+            push_letter(letter, pattern);
+            pattern.push_str(if letter == '+' { "|-)" } else { "|_)" });
+        }
+        _ => push_plain(letter, pattern),
     }
-    text
+}
+
+fn push_plain(letter: char, pattern: &mut String) {
+    let mut bytes = [0; 4];
+    for byte in letter.encode_utf8(&mut bytes).bytes() {
+        let _ = write!(pattern, "\\x{byte:02x}");
+    }
+}
+
+/// The name of a letter in HTML and XML.
+fn entity(letter: char) -> Option<&'static str> {
+    match letter {
+        '&' => Some("amp"),
+        '<' => Some("lt"),
+        '>' => Some("gt"),
+        '"' => Some("quot"),
+        '\'' => Some("apos"),
+        _ => None,
+    }
+}
+
+/// The letter that stands for a control character behind a backslash.
+fn escape(letter: char) -> Option<char> {
+    match letter {
+        '\n' => Some('n'),
+        '\r' => Some('r'),
+        '\t' => Some('t'),
+        _ => None,
+    }
 }
 
 /// The part of the base64 of a longer text that `bytes` alone decide, where they begin at `offset`

@@ -66,6 +66,13 @@ fn every_form_of_a_value_is_found() {
     found("a s3cr%26t+%22key%22%2F%C3%A9 z");
     found("a s3cr&t \\\"key\\\"/é z");
     found("a s3cr&t \\\"key\\\"\\/é z");
+    // As Go and Python write JSON, JSON within JSON, entities, encoded twice, by Python's `quote`.
+    found("a s3cr\\u0026t \\\"key\\\"/\\u00e9 z");
+    found("a \\u00733cr&t \\\\\\\"key\\\\\\\"/\\\\u00E9 z");
+    found("a s3cr&amp;t &quot;key&#34;&#x2F;&#233; z");
+    found("a s3cr&amp;amp;t &amp;quot;key&quot;/é z");
+    found("a s3cr%2526t%2520%2522key%2522%252F%25C3%25A9 z");
+    found("a s3cr%26t%20%22key%22/%C3%A9 z");
 }
 
 #[test]

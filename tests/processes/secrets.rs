@@ -171,3 +171,39 @@ secret = { key = "${env:BAD_KEY}" }
     assert_eq!(world.count(), 3);
     assert_eq!(world.spent(), 0);
 }
+
+#[test]
+fn a_long_secret_is_not_shown_in_part_where_an_answer_is_cut() {
+    let token = format!("eyJ{}", "hunter2".repeat(90));
+    let body = format!("{{\"error\": {{\"message\": \"no such token: {token}\"}}}}");
+    let edge = format!("{}{token}", "m".repeat(190));
+    let config = Config::new()
+        .script(Script::new("/1", Answer::new(400).body(body)))
+        .script(Script::new("/2", Answer::new(400).body(edge)));
+    let world = World::with(config, "headers = { Authorization = \"Bearer ${env:TOKEN}\" }\n");
+    world.add(1, 2);
+    let ran = world.start_with(&["run"], &[("TOKEN", &token)]).finish();
+    assert_eq!((ran.code, world.count()), (3, 2), "{ran}");
+    ran_clean("run", &ran);
+    for arguments in [&["show", "1"][..], &["show", "2"], &["log"], &["results", "--json"]] {
+        ran_clean(&format!("{arguments:?}"), &world.run(arguments));
+    }
+    for file in [STORE, &format!("{STORE}-wal")] {
+        is_clean(file, &std::fs::read(world.home.path(file)).unwrap_or_default());
+    }
+    let said = world.run(&["show", "1"]).stdout;
+    assert!(said.contains("no such token: ${env:TOKEN}"), "{said}");
+}
+
+#[test]
+fn a_secret_that_no_header_can_carry_holds_its_upstream_until_it_is_mended() {
+    let text = "headers = { Authorization = \"Bearer ${env:TOKEN}\" }\n";
+    let world = World::with(Config::new(), text);
+    world.add(0, 30);
+    let ran = world.start_with(&["run"], &[("TOKEN", "good-key\r")]).finish();
+    assert_eq!((ran.code, world.count()), (4, 0), "{ran}");
+    assert!(ran.stderr.contains("`${env:TOKEN}` holds a line break"), "{ran}");
+    assert_eq!(world.jobs(), [("queued".to_owned(), 30)].into());
+    let ran = world.start_with(&["run"], &[("TOKEN", "good-key")]).finish();
+    assert_eq!((ran.code, world.count()), (0, 30), "{ran}");
+}
