@@ -13,6 +13,7 @@
 //! | [`Event::Expired`] | deadlines passed, or no permit could come before them |
 //! | [`Event::Waiting`] | nothing of an upstream can go before an instant |
 //! | [`Event::QuotaChanged`] | a quota file was taken up anew, or an invalid one was not |
+//! | [`Event::Unserved`] | an upstream has jobs, and its quota file is wrong or gone |
 //! | [`Event::ClockStepped`] | somebody set the wall clock |
 //! | [`Event::StoreTrouble`] | the store could not answer; nothing new is sent until it does |
 //! | [`Event::StoreBack`] | the store answers again |
@@ -126,6 +127,13 @@ pub enum Event {
         upstream: String,
         /// `None`: it was taken up; else why the last good one stays in force.
         problem: Option<String>,
+    },
+    /// An upstream has jobs, and no quota file that could be used. It is served once it has.
+    Unserved {
+        /// The upstream.
+        upstream: String,
+        /// What is wrong.
+        problem: String,
     },
     /// Somebody set the wall clock.
     ClockStepped {

@@ -18,7 +18,7 @@ pub mod prepare;
 mod shared;
 pub mod transport;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -92,6 +92,8 @@ pub struct Report {
     pub next_upstream: Option<String>,
     /// The limit that binds until then.
     pub limit: Option<String>,
+    /// Upstreams with jobs that were not served, by name, and what is wrong with their quota files.
+    pub unserved: BTreeMap<String, String>,
     /// Whether somebody asked the run to leave.
     pub interrupted: bool,
 }
@@ -158,8 +160,8 @@ pub async fn run_over<S: Store, T: Transport>(
     let (runner, swept) = store.register(shared.options.upstreams.clone()).await?;
     shared.count_swept(swept);
     shared.tell(&Event::Started { swept });
-    let mut run =
-        Run { store, shared, runner, transport, served: BTreeSet::new(), lanes: JoinSet::new() };
+    let (served, unserved, lanes) = Default::default();
+    let mut run = Run { store, shared, runner, transport, served, unserved, lanes };
     let ended = run.serve().await;
     // Lanes that are still at work drain before the runner is gone.
     let drained = run.drain().await;
@@ -175,6 +177,8 @@ struct Run<S, F> {
     runner: RunnerId,
     transport: F,
     served: BTreeSet<String>,
+    /// As [`Report::unserved`].
+    unserved: BTreeMap<String, String>,
     lanes: JoinSet<Result<(), RunError>>,
 }
 
@@ -204,6 +208,9 @@ impl<S: Store, T: Transport, F: Fn() -> Result<T, RunError>> Run<S, F> {
                 Some(ended) = self.lanes.join_next() => joined(ended)?,
                 () = timeline.sleep_until(sweep_at) => {
                     self.sweep().await?;
+                    if !self.unserved.is_empty() {
+                        self.start_lanes().await?;
+                    }
                     sweep_at = timeline.now().store + SWEEP_INTERVAL;
                 }
                 () = changed_since(&store, news), if grows => {
@@ -239,17 +246,28 @@ impl<S: Store, T: Transport, F: Fn() -> Result<T, RunError>> Run<S, F> {
         let all = named.is_empty();
         let names = if all { self.store.upstream_names().await? } else { named.clone() };
         for name in names {
-            if !self.served.insert(name.clone()) {
+            if self.served.contains(&name) {
                 continue;
             }
             match self.shared.library.get(&name) {
-                Ok(upstream) => self.start_lane(upstream)?,
-                Err(error) if all => {
-                    let problem = Some(error.to_string());
-                    self.shared.tell(&Event::QuotaChanged { upstream: name, problem });
+                Ok(upstream) => {
+                    self.unserved.remove(&name);
+                    self.served.insert(name);
+                    self.start_lane(upstream)?;
                 }
+                Err(error) if all => self.leave_out(name, error.to_string()).await?,
                 Err(error) => return Err(error.into()),
             }
+        }
+        Ok(())
+    }
+
+    /// A quota file is wrong: the other upstreams go on, and this one does once its file is mended.
+    async fn leave_out(&mut self, upstream: String, problem: String) -> Result<(), RunError> {
+        let remaining = self.store.remaining(upstream.clone()).await?;
+        let has_jobs = remaining.waiting + remaining.held > 0;
+        if has_jobs && self.unserved.insert(upstream.clone(), problem.clone()).is_none() {
+            self.shared.tell(&Event::Unserved { upstream, problem });
         }
         Ok(())
     }
@@ -278,7 +296,8 @@ impl<S: Store, T: Transport, F: Fn() -> Result<T, RunError>> Run<S, F> {
 
     async fn report(&self) -> Result<Report, RunError> {
         let mut report = self.shared.report();
-        for name in &self.served {
+        report.unserved = self.unserved.clone();
+        for name in self.served.iter().chain(self.unserved.keys()) {
             let remaining = self.store.remaining(name.clone()).await?;
             report.waiting += remaining.waiting;
             report.held += remaining.held;

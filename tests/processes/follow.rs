@@ -109,3 +109,28 @@ fn a_quota_file_that_changes_is_taken_up_and_a_wrong_one_is_not() {
     assert_eq!(ran.code, 0, "{ran}");
     assert!(ran.stderr.contains("its changed quota file is in force"), "{ran}");
 }
+
+#[test]
+fn an_upstream_whose_quota_file_is_wrong_is_left_out_until_it_is_mended() {
+    let world = World::with(Config::new(), "");
+    world.quota("other", "/other/{id}", "");
+    world.add(0, 3);
+    world.add_to("other", 0, 3, &[]);
+    let wrong = "[[limit]]\nname = \"pace\"\nkind = \"rate\"\nrate = \"0/s\"\n";
+    world.quota("other", "/other/{id}", wrong);
+    let ran = world.run(&["run", "--quiet"]);
+    assert_eq!((ran.code, world.count()), (2, 3), "{ran}");
+    assert!(ran.stderr.contains("other was left out") && ran.stderr.contains("0/s"), "{ran}");
+    let ran = world.run(&["run", "--max-wait", "0", "--json"]);
+    let told: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((&told["exit"], &told["waiting"]), (&2.into(), &3.into()), "{ran}");
+    let run = world.start(&["run", "--follow"]);
+    run.hears("other is left out until its quota file is mended");
+    world.quota("other", "/other/{id}", "");
+    until("all are sent", || world.count() == 6);
+    run.signal("TERM");
+    // Where nothing of an upstream waits, its file is nobody's trouble.
+    std::fs::remove_file(world.home.path("quotas/other.toml")).unwrap();
+    drop(run.finish());
+    assert_eq!(world.run(&["run"]).code, 0);
+}

@@ -53,7 +53,9 @@ impl Exit {
             FailOn::Expired => report.expired > 0,
             FailOn::Unsure => report.unsure > 0,
         };
-        if report.interrupted {
+        if !report.unserved.is_empty() {
+            Exit::Usage
+        } else if report.interrupted {
             Exit::Interrupted
         } else if report.held > 0 {
             Exit::Held

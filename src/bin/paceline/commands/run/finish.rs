@@ -14,7 +14,8 @@ pub fn json(report: &Report, exit: Exit) -> Value {
         "sent": report.sent, "done": report.done, "failed": report.failed,
         "expired": report.expired, "unsure": report.unsure, "held": report.held,
         "waiting": report.waiting, "next_at": instant(report.next_at),
-        "upstream": report.next_upstream, "limit": report.limit, "exit": exit.code(),
+        "upstream": report.next_upstream, "limit": report.limit, "unserved": report.unserved.keys().collect::<Vec<_>>(),
+        "exit": exit.code(),
     })
 }
 
@@ -32,6 +33,9 @@ pub fn tell(report: &Report, exit: Exit, context: &Context) -> anyhow::Result<()
             "\n{} held until a person acts: `paceline status` says why, `paceline resume` lets go",
             are(report.held)
         ));
+    }
+    for (upstream, problem) in &report.unserved {
+        text.push_str(&format!("\n{upstream} was left out: {problem}"));
     }
     let ends = [(report.failed, "failed"), (report.unsure, "unsure")];
     for (_, state) in ends.into_iter().filter(|(number, _)| *number > 0) {

@@ -294,6 +294,9 @@ fn of_the_machine(event: &Event) -> Option<String> {
         Event::QuotaChanged { upstream, problem: Some(problem) } => format!(
             "{upstream}: its changed quota file is wrong, the last good one stays in force\n{problem}"
         ),
+        Event::Unserved { upstream, problem } => {
+            format!("{upstream} is left out until its quota file is mended\n{problem}")
+        }
         Event::ClockStepped { nanos } => {
             let way = if *nanos < 0 { "back" } else { "forwards" };
             let by = span(Duration::from_nanos(nanos.unsigned_abs()));
