@@ -145,6 +145,8 @@ CREATE TABLE job (
     reason       TEXT,
     detail       TEXT,
     fields       TEXT CHECK (json_valid(fields)),   -- taken from the answer
+    limit_name   TEXT,                              -- what kept it from going, where it ended for that
+    could_go_at  INTEGER,                           -- when it could have gone, had its deadline allowed
     CHECK ((ended_at IS NULL) = (state = 'queued'))
 ) STRICT;
 CREATE INDEX job_next ON job (partition_id, priority DESC, due_at) WHERE state = 'queued';

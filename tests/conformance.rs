@@ -173,6 +173,9 @@ subjects! {
         it_expires_at_once_where_its_back_off_is_longer,
         a_slot_after_the_deadline_is_not_taken,
         a_running_job_is_left_alone,
+        it_expires_at_once_whenever_it_comes_behind_a_block,
+        it_tells_the_limit_that_kept_it,
+        one_that_is_set_to_be_due_too_late_expires,
     }
     "conformance/acts.rs" acts {
         a_load_is_counted_cancelled_and_gone,

@@ -17,13 +17,14 @@ pub fn waiting(wait: Option<&WaitView>) -> Value {
 
 /// `why JOB --json`.
 ///
-/// A job that is not held back by anything tells its last reason.
+/// A job that is not held back by anything tells its last reason; one that expired, what would have
+/// let it go and when.
 pub fn job(job: &JobView) -> Value {
     let wait = job.waiting.as_ref();
     json!({
         "id": job.id, "upstream": job.upstream, "state": job.state, "turn": turn(job),
-        "limit": wait.and_then(|wait| wait.limit.clone()),
-        "until": instant(wait.and_then(|wait| wait.until)),
+        "limit": wait.map_or_else(|| job.limit.clone(), |wait| wait.limit.clone()),
+        "until": instant(wait.map_or(job.could_go_at, |wait| wait.until)),
         "reason": wait.map(|wait| wait.reason.clone()).or_else(|| job.reason.clone()),
         "detail": wait.map(|wait| wait.detail.clone()).or_else(|| job.detail.clone()),
         "key": columns(&job.partition),

@@ -178,6 +178,10 @@ pub struct JobView {
     pub reason: Option<String>,
     /// The last answer in a sentence.
     pub detail: Option<String>,
+    /// Of one that expired, or whose cost can never fit: the limit that kept it from going.
+    pub limit: Option<String>,
+    /// Of one that expired: when it could have gone.
+    pub could_go_at: Option<Timestamp>,
     /// Fields taken from its answer.
     pub fields: BTreeMap<String, Value>,
 }

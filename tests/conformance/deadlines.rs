@@ -3,7 +3,7 @@
 use paceline::clock::Timestamp;
 use paceline::job::{JobId, JobState};
 use paceline::reading::Reason;
-use paceline::store::{ReleaseWhy, SettleEnd, Store, Swept};
+use paceline::store::{Act, Filter, ReleaseWhy, SettleEnd, Store, Swept};
 
 use crate::world::{FREE, Make, World, daily, limit, refusal, said, secs};
 
@@ -16,8 +16,9 @@ fn until<S: Store>(w: &World<S>, pairs: &[(&str, &str)], at: Timestamp) -> JobId
 fn assert_expired<S: Store>(w: &World<S>, id: JobId, could_go_at: Timestamp) {
     let view = w.view(id);
     assert_eq!(view.state, JobState::Expired);
+    assert_eq!(view.could_go_at, Some(could_go_at));
     let detail = view.detail.unwrap();
-    assert!(detail.contains(&could_go_at.to_rfc3339()), "{detail} names {could_go_at}");
+    assert!(detail.contains(&could_go_at.to_rfc3339_seconds()), "{detail} names {could_go_at}");
 }
 
 pub fn it_expires_when_it_has_passed<S: Store>(make: Make<'_, S>) {
@@ -116,4 +117,58 @@ pub fn a_running_job_is_left_alone<S: Store>(make: Make<'_, S>) {
     assert_eq!(w.state(id), JobState::Running);
     w.release(&[call], ReleaseWhy::Expired);
     assert_eq!(w.claimed(9).expired, 1);
+}
+
+pub fn it_expires_at_once_whenever_it_comes_behind_a_block<S: Store>(make: Make<'_, S>) {
+    let w = World::new(make, &daily(100, "key = [\"site\"]"));
+    let at = w.now() + secs(600);
+    let jobs: Vec<_> = (0..6).map(|_| until(&w, &[("site", "a")], at)).collect();
+    w.add(9, &[("site", "a")]);
+    let calls = w.claim(3);
+    let hint = w.store.now().wall + secs(3600);
+    w.say(&calls[0], refusal(Reason::RateLimited, hint, ""));
+    assert_eq!(w.claimed(9).expired, 3, "those that wait");
+    // Those that had a slot come back; others are added, or given a deadline.
+    w.release(&calls[1..], ReleaseWhy::Blocked);
+    assert_eq!(w.claimed(9).expired, 2);
+    jobs.iter().for_each(|id| assert_expired(&w, *id, hint));
+    let late = until(&w, &[("site", "a")], at);
+    assert_eq!(w.claimed(9).expired, 1);
+    assert_expired(&w, late, hint);
+    let any = w.jobs(Filter { states: vec![JobState::Queued], ..Filter::default() }).pop().unwrap();
+    let (priority, due_at) = (None, None);
+    w.act_on(any.id, Act::Set { priority, deadline_at: Some(Some(at)), due_at });
+    assert_eq!(w.claimed(9).expired, 1);
+    assert_expired(&w, any.id, hint);
+    assert_eq!(w.nothing(), Some(hint), "the others wait");
+}
+
+pub fn it_tells_the_limit_that_kept_it<S: Store>(make: Make<'_, S>) {
+    for key in ["", "key = [\"site\"]"] {
+        let w = World::new(make, &daily(1, key));
+        w.add(1, &[("site", "a")]);
+        assert_eq!(w.claim(1).len(), 1);
+        let late = until(&w, &[("site", "a")], w.now() + secs(60));
+        assert_eq!(w.claimed(9).expired, 1);
+        let view = w.view(late);
+        assert_eq!(view.limit.as_deref(), Some("daily"));
+        assert!(view.detail.unwrap().contains("`daily`"));
+        w.act_on(late, Act::Retry);
+        let (limit, could_go_at) = (w.view(late).limit, w.view(late).could_go_at);
+        assert_eq!((limit, could_go_at), (None, None), "it is queued again");
+    }
+}
+
+pub fn one_that_is_set_to_be_due_too_late_expires<S: Store>(make: Make<'_, S>) {
+    let w = World::new(make, FREE);
+    let id = w.add(1, &[])[0];
+    let call = w.one();
+    w.say(&call, said(Reason::Transient));
+    let due = w.view(id).due_at;
+    let act = |at| Act::Set { priority: None, deadline_at: Some(Some(at)), due_at: None };
+    w.act_on(id, act(due));
+    assert_eq!(w.state(id), JobState::Queued);
+    w.act_on(id, act(due.shifted(-1)));
+    let view = w.view(id);
+    assert_eq!((view.state, view.could_go_at), (JobState::Expired, Some(due)));
 }

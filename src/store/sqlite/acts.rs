@@ -6,7 +6,7 @@ use rusqlite::{Connection, named_params, params_from_iter};
 use super::instances::{Instances, to_json};
 use super::usage::stored;
 use super::writer::Txn;
-use super::{places, queries};
+use super::{places, queries, sweep};
 use crate::clock::Timestamp;
 use crate::job::{Columns, JobState};
 use crate::quota::decide::Usage;
@@ -142,6 +142,9 @@ pub(super) fn act(txn: &Txn<'_>, filter: &Filter, act: &Act) -> rusqlite::Result
     args.push(Value::from(most));
     let changed = conn.execute(&sql, params_from_iter(args))?;
     for partition in partitions {
+        if matches!(act, Act::Set { .. }) {
+            sweep::expire_undue(txn, partition)?;
+        }
         places::refresh(txn, partition)?;
     }
     places::bump_news(conn)?;

@@ -39,6 +39,9 @@ pub(super) fn add(
             ":id": partition.id, ":priority": partition.priority,
             ":due": partition.due_at.as_nanos(), ":now": txn.now.store.as_nanos(),
         })?;
+        if partition.has_deadline {
+            places::ask_if_late(txn, partition.id)?;
+        }
     }
     places::bump_news(txn.conn)?;
     Ok(added)
@@ -62,6 +65,7 @@ struct GrownPartition {
     key: String,
     priority: u8,
     due_at: Timestamp,
+    has_deadline: bool,
 }
 
 /// The stored parts that requests share, and the body's template for telling duplicates.
@@ -132,6 +136,7 @@ impl<'t> Addition<'t> {
         if let Some(grown) = self.partitions.get_mut(partition) {
             grown.priority = grown.priority.max(job.priority);
             grown.due_at = grown.due_at.min(due_at);
+            grown.has_deadline |= job.deadline_at.is_some();
         }
         Ok(Some(id))
     }
@@ -146,7 +151,8 @@ impl<'t> Addition<'t> {
         let params = named_params! { ":upstream": self.upstream_id, ":key": key };
         conn.prepare_cached(queries::PARTITION_ADD)?.execute(params)?;
         let id = conn.prepare_cached(queries::PARTITION_ID)?.query_row(params, |row| row.get(0))?;
-        self.partitions.push(GrownPartition { id, key, priority: 0, due_at: Timestamp::MAX });
+        let (priority, due_at, has_deadline) = (0, Timestamp::MAX, false);
+        self.partitions.push(GrownPartition { id, key, priority, due_at, has_deadline });
         let at = self.partitions.len() - 1;
         self.partition_of.insert(columns.clone(), at);
         Ok(at)

@@ -18,8 +18,9 @@ use rusqlite::named_params;
 use sha2::{Digest, Sha256};
 
 use super::instances::{Index, Instances, lookahead};
+use super::sweep::{self, Late};
 use super::writer::Txn;
-use super::{places, queries, sweep};
+use super::{places, queries};
 use crate::clock::{STEP_TOLERANCE, Timestamp, nanos};
 use crate::job::Columns;
 use crate::quota::decide::{Ask, Decision, HORIZON, decide, grantable};
@@ -205,7 +206,8 @@ impl<'t> Round<'t> {
             Decision::Admit { .. } | Decision::Never { .. } => return Ok(false),
             Decision::Wait { until, limit, blocked } => {
                 // Jobs that would be too late by then expire.
-                self.claimed.expired += sweep::expire_upstream(self.txn, self.upstream_id, until)?;
+                let late = Late { could_go_at: until, limit: limit.as_deref() };
+                self.claimed.expired += sweep::expire_upstream(self.txn, self.upstream_id, late)?;
                 self.close(Some(until), limit, blocked);
             }
             Decision::Busy { limit } => self.close(None, limit, false),

@@ -92,8 +92,26 @@ pub(super) fn head(conn: &Connection, partition: i64, now: Timestamp) -> rusqlit
 }
 
 /// Puts a partition that may have gained or lost jobs where it belongs. One that waits on a limit stays
-/// there until that opens, unless nothing of it is left; one that is held stays held.
+/// there until that opens, unless nothing of it is left, or a job of it would be too late by then and
+/// must be told so; one that is held stays held.
 pub(super) fn refresh(txn: &Txn<'_>, partition: i64) -> rusqlite::Result<()> {
+    ask_if_late(txn, partition)?;
+    find_place(txn, partition)
+}
+
+/// Has a partition that waits on a limit asked again where a job of it would be too late.
+pub(super) fn ask_if_late(txn: &Txn<'_>, partition: i64) -> rusqlite::Result<()> {
+    match txn.conn.prepare_cached(queries::PARTITION_IS_LATE)?.exists([partition])? {
+        true => ask_again(txn, partition),
+        false => Ok(()),
+    }
+}
+
+fn ask_again(txn: &Txn<'_>, partition: i64) -> rusqlite::Result<()> {
+    txn.conn.prepare_cached(queries::PARTITION_ASK_AGAIN)?.execute([partition]).map(drop)
+}
+
+fn find_place(txn: &Txn<'_>, partition: i64) -> rusqlite::Result<()> {
     let mut set = txn.conn.prepare_cached(queries::PARTITION_REFRESH)?;
     let (place, wake, better, priority) = match head(txn.conn, partition, txn.now.store)? {
         Head::None => ("idle", None, None, 0),
@@ -110,7 +128,9 @@ pub(super) fn refresh(txn: &Txn<'_>, partition: i64) -> rusqlite::Result<()> {
 /// As [`refresh`], where a call of the partition has ended: while none was ever answered it may wait for
 /// just that, at its own gate.
 pub(super) fn refresh_unanswered(txn: &Txn<'_>, partition: i64) -> rusqlite::Result<()> {
-    txn.conn.prepare_cached(queries::PARTITION_ASK_AGAIN)?.execute([partition])?;
+    if txn.conn.prepare_cached(queries::PARTITION_WAITS_FOR_ITSELF)?.exists([partition])? {
+        ask_again(txn, partition)?;
+    }
     refresh(txn, partition)
 }
 

@@ -107,14 +107,23 @@ pub(super) const PARTITION_WAIT: &str = "UPDATE partition
 pub(super) const PARTITION_LET_GO: &str = "UPDATE partition SET place = 'ready', waits_on = NULL
     WHERE id IN (SELECT id FROM partition WHERE waits_on = :instance AND place = 'limit'
                  ORDER BY head_priority DESC, served LIMIT :most)";
+/// Whether a job of a partition that waits on a limit would be too late when that opens.
+pub(super) const PARTITION_IS_LATE: &str = "SELECT 1 FROM partition
+    JOIN limit_instance ON limit_instance.id = partition.waits_on
+    WHERE partition.id = ?1 AND partition.place = 'limit' AND EXISTS (SELECT 1 FROM job
+        WHERE partition_id = ?1 AND state = 'queued' AND deadline_at IS NOT NULL
+          AND deadline_at < limit_instance.next_at
+          AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id))";
 pub(super) const PARTITION_WAITS: &str =
     "SELECT 1 FROM partition WHERE waits_on = ?1 AND place = 'limit'";
 pub(super) const PARTITION_SERVED: &str = "UPDATE partition SET served = :served WHERE id = :id";
 pub(super) const PARTITION_GATE: &str =
     "UPDATE partition SET gate_id = :gate WHERE id = :id AND gate_id IS NOT :gate";
+pub(super) const PARTITION_WAITS_FOR_ITSELF: &str = "SELECT 1 FROM partition
+    JOIN limit_instance ON limit_instance.id = partition.waits_on
+    WHERE partition.id = ?1 AND partition.place = 'limit' AND limit_instance.limit_name = ''";
 pub(super) const PARTITION_ASK_AGAIN: &str = "UPDATE partition SET place = 'ready', waits_on = NULL
-    WHERE id = ?1 AND place = 'limit'
-      AND waits_on IN (SELECT id FROM limit_instance WHERE limit_name = '' AND id = waits_on)";
+    WHERE id = ?1 AND place = 'limit'";
 pub(super) const PARTITION_ANSWERED: &str = "UPDATE partition SET answered = 1 WHERE id = ?1";
 pub(super) const PARTITION_CALLS: &str = "SELECT count(*) FROM call WHERE partition_id = ?1";
 pub(super) const PARTITION_HARD: &str =
@@ -270,10 +279,11 @@ pub(super) const JOB_AGAIN: &str = "UPDATE job SET state = 'queued', ended_at = 
     due_at = CASE WHEN :due > :now THEN :due ELSE min(due_at, :due) END,
     status = :status, reason = :reason, detail = :detail WHERE id = :id";
 pub(super) const JOB_END: &str = "UPDATE job SET state = :state, attempts = max(attempts, :n),
-    ended_at = :now, status = :status, reason = :reason, detail = :detail, fields = :fields
-    WHERE id = :id";
+    ended_at = :now, status = :status, reason = :reason, detail = :detail, fields = :fields,
+    could_go_at = :could_go, limit_name = :limit WHERE id = :id";
 pub(super) const JOB_END_UNSENT: &str = "UPDATE job SET state = :state, ended_at = :now,
-    reason = :reason, detail = :detail WHERE id = :id AND state = 'queued'";
+    reason = :reason, detail = :detail, could_go_at = :could_go, limit_name = :limit
+    WHERE id = :id AND state = 'queued'";
 pub(super) const BODY_KEEP: &str = "INSERT INTO body (call_id, bytes, cut)
     VALUES (:call, :bytes, :cut) ON CONFLICT DO NOTHING";
 
@@ -297,12 +307,17 @@ pub(super) const JOBS_UNSURE: &str = "UPDATE job SET state = 'unsure', ended_at 
     detail = 'it may have been sent before its process ended'
     WHERE id IN (SELECT job_id FROM running WHERE call_id = :call)";
 pub(super) const EXPIRE_UPSTREAM: &str = "UPDATE job SET state = 'expired', ended_at = :now,
-    reason = 'deadline', detail = :detail WHERE id IN (SELECT id FROM job
+    reason = 'deadline', detail = :detail, could_go_at = :could_go, limit_name = :limit WHERE id IN (SELECT id FROM job
         WHERE upstream_id = :of AND deadline_at < :before AND state = 'queued'
           AND deadline_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)
         LIMIT :most)";
+/// Those that are due after their deadline.
+pub(super) const EXPIRE_UNDUE: &str = "UPDATE job SET state = 'expired', ended_at = :now,
+    reason = 'deadline', detail = 'it is due after its deadline', could_go_at = due_at
+    WHERE partition_id = :partition AND state = 'queued' AND deadline_at IS NOT NULL
+      AND deadline_at < due_at AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)";
 pub(super) const EXPIRE_PARTITION: &str = "UPDATE job SET state = 'expired', ended_at = :now,
-    reason = 'deadline', detail = :detail WHERE id IN (SELECT id FROM job
+    reason = 'deadline', detail = :detail, could_go_at = :could_go, limit_name = :limit WHERE id IN (SELECT id FROM job
         WHERE partition_id = :of AND deadline_at < :before AND state = 'queued'
           AND deadline_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)
         LIMIT :most)";

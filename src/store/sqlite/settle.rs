@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use rusqlite::named_params;
 
 use super::instances::{Block, Index, Instances, TakenFrom, from_json};
+use super::sweep::Late;
 use super::usage::give_back_all;
 use super::writer::Txn;
 use super::{places, queries};
@@ -217,6 +218,7 @@ impl<'t> Settle<'t> {
 
     fn move_job(&self, next: &Next) -> rusqlite::Result<SettleEnd> {
         let detail = &self.settlement.reading.detail;
+        let mut late = None;
         let (state, detail) = match next.job {
             JobNext::Again { due_at, failure } => {
                 self.queue_again(next, due_at, failure)?;
@@ -226,10 +228,14 @@ impl<'t> Settle<'t> {
             JobNext::Failed => (JobState::Failed, detail.clone()),
             JobNext::Unsure => (JobState::Unsure, detail.clone()),
             JobNext::Expired { could_go_at } => {
-                (JobState::Expired, too_late(self.txn, could_go_at, detail))
+                let limit = self.limit.and_then(|limit| self.upstream.limits.get(limit));
+                let limit = limit.map(|limit| limit.name.as_str());
+                let told = late.insert(Late { could_go_at, limit }).told(self.txn);
+                let said = if detail.is_empty() { told } else { format!("{told}; {detail}") };
+                (JobState::Expired, said)
             }
         };
-        self.end_job(state, next.reason, &detail)?;
+        self.end_job(state, next.reason, &detail, late)?;
         Ok(SettleEnd::Ended(state))
     }
 
@@ -245,7 +251,13 @@ impl<'t> Settle<'t> {
         Ok(())
     }
 
-    fn end_job(&self, state: JobState, reason: Reason, detail: &str) -> rusqlite::Result<()> {
+    fn end_job(
+        &self,
+        state: JobState,
+        reason: Reason,
+        detail: &str,
+        late: Option<Late<'_>>,
+    ) -> rusqlite::Result<()> {
         let fields = match self.settlement.fields.is_empty() {
             true => None,
             false => serde_json::to_string(&self.settlement.fields).ok(),
@@ -255,6 +267,8 @@ impl<'t> Settle<'t> {
             ":id": self.part.job.0, ":n": self.part.n, ":state": state.name(),
             ":now": self.txn.now.store.as_nanos(), ":status": self.settlement.status,
             ":reason": reason.name(), ":detail": detail, ":fields": fields,
+            ":could_go": late.map(|late| late.could_go_at.as_nanos()),
+            ":limit": late.and_then(|late| late.limit),
         })?;
         Ok(())
     }
@@ -283,13 +297,6 @@ pub(super) fn remove_call(txn: &Txn<'_>, call: CallId) -> rusqlite::Result<()> {
         places::wake_now(txn, instance)?;
     }
     Ok(())
-}
-
-/// "it could have gone at ..., which is past its deadline"
-pub(super) fn too_late(txn: &Txn<'_>, could_go_at: Timestamp, said: &str) -> String {
-    let at = txn.now.to_wall(could_go_at);
-    let said = if said.is_empty() { String::new() } else { format!("; {said}") };
-    format!("it could have gone at {at}, which is past its deadline{said}")
 }
 
 fn keep_body(txn: &Txn<'_>, settlement: &Settlement) -> rusqlite::Result<()> {

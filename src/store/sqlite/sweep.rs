@@ -109,31 +109,49 @@ fn lose_call(txn: &Txn<'_>, lost: &Lost, swept: &mut Swept) -> rusqlite::Result<
     places::refresh_unanswered(txn, lost.partition)
 }
 
-/// Ends the upstream's queued jobs whose deadline has passed.
-pub(super) fn expire_due(txn: &Txn<'_>, upstream: i64) -> rusqlite::Result<u64> {
-    let before = txn.now.store;
-    let detail = "its deadline passed before its turn came";
-    expire(txn, queries::EXPIRE_UPSTREAM, upstream, before, detail)
+/// What keeps jobs from going in time.
+#[derive(Clone, Copy)]
+pub(super) struct Late<'a> {
+    /// When they could go.
+    pub could_go_at: Timestamp,
+    /// The limit that says so; `None`: a refusal, or a slot.
+    pub limit: Option<&'a str>,
 }
 
-/// Ends the upstream's queued jobs for which `could_go_at` is too late.
+impl Late<'_> {
+    /// "it could have gone at ... for the limit `daily`, which is past its deadline"
+    pub fn told(&self, txn: &Txn<'_>) -> String {
+        let at = txn.now.to_wall(self.could_go_at).to_rfc3339_seconds();
+        let limit = self.limit.map(|limit| format!(" for the limit `{limit}`"));
+        let limit = limit.unwrap_or_default();
+        format!("it could have gone at {at}{limit}, which is past its deadline")
+    }
+}
+
+/// Ends the upstream's queued jobs whose deadline has passed.
+pub(super) fn expire_due(txn: &Txn<'_>, upstream: i64) -> rusqlite::Result<u64> {
+    let detail = "its deadline passed before its turn came";
+    expire(txn, queries::EXPIRE_UPSTREAM, upstream, txn.now.store, detail, None)
+}
+
+/// Ends the upstream's queued jobs that are too late by then.
 pub(super) fn expire_upstream(
     txn: &Txn<'_>,
     upstream: i64,
-    could_go_at: Timestamp,
+    late: Late<'_>,
 ) -> rusqlite::Result<u64> {
-    let detail = settle::too_late(txn, could_go_at, "");
-    expire(txn, queries::EXPIRE_UPSTREAM, upstream, could_go_at, &detail)
+    let (before, told) = (late.could_go_at, late.told(txn));
+    expire(txn, queries::EXPIRE_UPSTREAM, upstream, before, &told, Some(late))
 }
 
-/// Ends the partition's queued jobs for which `could_go_at` is too late.
+/// Ends the partition's queued jobs that are too late by then.
 pub(super) fn expire_partition(
     txn: &Txn<'_>,
     partition: i64,
-    could_go_at: Timestamp,
+    late: Late<'_>,
 ) -> rusqlite::Result<u64> {
-    let detail = settle::too_late(txn, could_go_at, "");
-    expire(txn, queries::EXPIRE_PARTITION, partition, could_go_at, &detail)
+    let (before, told) = (late.could_go_at, late.told(txn));
+    expire(txn, queries::EXPIRE_PARTITION, partition, before, &told, Some(late))
 }
 
 fn expire(
@@ -142,36 +160,49 @@ fn expire(
     of: i64,
     before: Timestamp,
     detail: &str,
+    late: Option<Late<'_>>,
 ) -> rusqlite::Result<u64> {
     let mut expire = txn.conn.prepare_cached(query)?;
     let expired = expire.execute(named_params! {
         ":of": of, ":before": before.as_nanos(), ":now": txn.now.store.as_nanos(),
         ":detail": detail, ":most": EXPIRES,
+        ":could_go": late.map(|late| late.could_go_at.as_nanos()),
+        ":limit": late.and_then(|late| late.limit),
     })?;
     Ok(expired as u64)
 }
 
-/// Ends one job for which `could_go_at` is too late.
-pub(super) fn expire_job(
-    txn: &Txn<'_>,
-    job: JobId,
-    could_go_at: Timestamp,
-) -> rusqlite::Result<()> {
-    let detail = settle::too_late(txn, could_go_at, "");
-    end(txn, job, "expired", "deadline", &detail)
+/// Ends the partition's jobs that a person set to be due after their deadline.
+pub(super) fn expire_undue(txn: &Txn<'_>, partition: i64) -> rusqlite::Result<()> {
+    let mut expire = txn.conn.prepare_cached(queries::EXPIRE_UNDUE)?;
+    let now = txn.now.store.as_nanos();
+    expire.execute(named_params! { ":partition": partition, ":now": now }).map(drop)
+}
+
+/// Ends one job that is too late by then.
+pub(super) fn expire_job(txn: &Txn<'_>, job: JobId, late: Late<'_>) -> rusqlite::Result<()> {
+    let could_go = Some(late.could_go_at.as_nanos());
+    end(txn, job, "expired", "deadline", &late.told(txn), (could_go, late.limit))
 }
 
 /// Ends a job that takes more units than the limit can ever grant.
 pub(super) fn fail_oversized(txn: &Txn<'_>, job: JobId, limit: &str) -> rusqlite::Result<()> {
     let detail = format!("it takes more units than the limit `{limit}` can ever grant");
-    end(txn, job, "failed", "never_fits", &detail)
+    end(txn, job, "failed", "never_fits", &detail, (None, Some(limit)))
 }
 
-fn end(txn: &Txn<'_>, job: JobId, state: &str, reason: &str, detail: &str) -> rusqlite::Result<()> {
+fn end(
+    txn: &Txn<'_>,
+    job: JobId,
+    state: &str,
+    reason: &str,
+    detail: &str,
+    (could_go, limit): (Option<i64>, Option<&str>),
+) -> rusqlite::Result<()> {
     let mut end = txn.conn.prepare_cached(queries::JOB_END_UNSENT)?;
     end.execute(named_params! {
         ":id": job.0, ":state": state, ":reason": reason, ":detail": detail,
-        ":now": txn.now.store.as_nanos(),
+        ":now": txn.now.store.as_nanos(), ":could_go": could_go, ":limit": limit,
     })?;
     Ok(())
 }

@@ -140,8 +140,8 @@ pub enum DedupeRule {
     /// One of its like that has not ended
     #[default]
     Active,
-    /// One of its like that was added on the same UTC day
+    /// One of its like that is active, or was added with `day` on the same UTC day
     Day,
-    /// Any of its like, however long ago
+    /// One of its like that is active, or was ever added with `ever`
     Ever,
 }

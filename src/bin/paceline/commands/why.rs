@@ -47,8 +47,18 @@ async fn job(store: &SqliteStore, what: &str, context: &Context) -> anyhow::Resu
     }
     let times = context.times();
     context.out.text(&format!("job {} of {}: {}", job.id, job.upstream, reason(&job, &times)))?;
-    let Ok(declared) = context.library().get(&job.upstream) else { return Ok(Exit::Done) };
+    let declared = match context.library().get(&job.upstream) {
+        Ok(declared) => declared,
+        Err(error) => {
+            context.out.text(&format!("  it cannot be served: {error}"))?;
+            return Ok(Exit::Done);
+        }
+    };
     let view = store.upstream(declared).await?;
+    if let Some(at) = job.could_go_at {
+        let zone = zone(&view, job.limit.as_deref());
+        context.out.text(&format!("  it could have gone {}", times.both(at, zone)))?;
+    }
     if let Some(wait) = &job.waiting {
         if let Some(until) = wait.until {
             let zone = zone(&view, wait.limit.as_deref());

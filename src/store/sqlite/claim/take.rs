@@ -8,7 +8,8 @@ use super::{Cost, Decision, LimitRule, Round, decide};
 use crate::clock::Timestamp;
 use crate::job::CallId;
 use crate::store::sqlite::instances::{Index, TakenFrom};
-use crate::store::sqlite::{queries, sweep};
+use crate::store::sqlite::queries;
+use crate::store::sqlite::sweep::{self, Late};
 use crate::store::{Call, ClaimedJob};
 use std::time::Duration;
 
@@ -85,7 +86,7 @@ impl Round<'_> {
     ) -> rusqlite::Result<Asked> {
         if job.deadline_at.is_some_and(|deadline| deadline < slot) {
             self.claimed.expired += 1;
-            sweep::expire_job(self.txn, job.id, slot)?;
+            sweep::expire_job(self.txn, job.id, Late { could_go_at: slot, limit: None })?;
             return Ok(Asked::Gone);
         }
         self.call_seq += 1;

@@ -7,7 +7,8 @@ use super::wake::{Touch, Touched};
 use super::{Decision, LimitRule, Round, decide};
 use crate::clock::Timestamp;
 use crate::store::sqlite::instances::{Index, from_json};
-use crate::store::sqlite::{places, sweep};
+use crate::store::sqlite::places;
+use crate::store::sqlite::sweep::{self, Late};
 
 /// A limit that a job must pass: its position, its instance, the units that the job takes of it.
 pub(super) type Permit = (usize, Index, u64);
@@ -45,7 +46,11 @@ impl Round<'_> {
             return Ok(Asked::Closed);
         }
         if let Some(until) = refused.until
-            && self.expire(turn, job, until)?
+            && self.expire(
+                turn,
+                job,
+                Late { could_go_at: until, limit: refused.limit.as_deref() },
+            )?
         {
             return Ok(Asked::Gone);
         }
@@ -107,16 +112,16 @@ impl Round<'_> {
         self.place(turn, limit).map(Some)
     }
 
-    /// Ends jobs that would be too late by `until`. Where jobs take different units, what holds back
+    /// Ends jobs that would be too late by then. Where jobs take different units, what holds back
     /// one may let another go: then only this one is looked at. Tells whether it is gone.
-    fn expire(&mut self, turn: &Turn, job: &HeadJob, until: Timestamp) -> rusqlite::Result<bool> {
+    fn expire(&mut self, turn: &Turn, job: &HeadJob, late: Late<'_>) -> rusqlite::Result<bool> {
         if !self.has_costs {
-            self.claimed.expired += sweep::expire_partition(self.txn, turn.partition, until)?;
+            self.claimed.expired += sweep::expire_partition(self.txn, turn.partition, late)?;
             return Ok(false);
         }
-        let too_late = job.deadline_at.is_some_and(|deadline| deadline < until);
+        let too_late = job.deadline_at.is_some_and(|deadline| deadline < late.could_go_at);
         if too_late {
-            sweep::expire_job(self.txn, job.id, until)?;
+            sweep::expire_job(self.txn, job.id, late)?;
             self.claimed.expired += 1;
         }
         Ok(too_late)

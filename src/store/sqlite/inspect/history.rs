@@ -95,6 +95,8 @@ fn job_row(row: &Row<'_>, now: Now) -> rusqlite::Result<(i64, JobView)> {
         status: row.get("status")?,
         reason: row.get("reason")?,
         detail: row.get("detail")?,
+        limit: row.get("limit_name")?,
+        could_go_at: at(row.get("could_go_at")?),
         fields: fields.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default(),
     };
     Ok((row.get("partition_id")?, view))

@@ -94,7 +94,7 @@ pub(in crate::store::sqlite) fn act_end(state: &str, reason: &str) -> String {
 /// A job whose like is active again by now stays as it is; a deadline that has passed is dropped.
 pub(in crate::store::sqlite) const ACT_RETRY: &str =
     "UPDATE OR IGNORE job SET state = 'queued', ended_at = NULL,
-    due_at = ?, failures = 0, refused_hard = 0, fields = NULL,
+    due_at = ?, failures = 0, refused_hard = 0, fields = NULL, limit_name = NULL, could_go_at = NULL,
     deadline_at = CASE WHEN deadline_at <= ? THEN NULL ELSE deadline_at END";
 
 pub(in crate::store::sqlite) const PRUNE: &str = "DELETE FROM job";
