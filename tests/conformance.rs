@@ -113,6 +113,7 @@ subjects! {
         refusals_under_way_count_once,
         a_longer_hint_of_one_under_way_counts,
         an_earlier_call_that_is_refused_sends_no_second_probe,
+        an_earlier_call_that_is_refused_after_the_probe_got_through,
         a_hint_that_comes_beside_a_probe_is_kept_to,
         calls_claimed_before_a_block_are_told,
         overload_without_a_hint_backs_off_both,

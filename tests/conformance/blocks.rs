@@ -263,6 +263,28 @@ pub fn an_earlier_call_that_is_refused_sends_no_second_probe<S: Store>(make: Mak
     assert_eq!(w.claim(64).len(), 8);
 }
 
+pub fn an_earlier_call_that_is_refused_after_the_probe_got_through<S: Store>(make: Make<'_, S>) {
+    for hint in [false, true] {
+        let w = World::new(make, &by_site());
+        let (probe, earlier) = probe_beside_an_earlier_call(&w);
+        w.ok(&probe);
+        let until = in_wall(&w, secs(30));
+        match hint {
+            // It says what the block before said.
+            false => assert_eq!(w.say(&earlier, said(Reason::RateLimited)).block, None),
+            true => {
+                w.say(&earlier, refusal(Reason::RateLimited, until, ""));
+                assert_eq!(w.nothing(), Some(until));
+                w.pass_to(until);
+                let probe = w.claim(64);
+                assert_eq!(probe.len(), 1, "one probe first");
+                w.ok(&probe[0]);
+            }
+        }
+        assert_eq!(w.claim(64).len(), if hint { 7 } else { 8 });
+    }
+}
+
 pub fn a_hint_that_comes_beside_a_probe_is_kept_to<S: Store>(make: Make<'_, S>) {
     let w = World::new(make, &by_site());
     let (probe, earlier) = probe_beside_an_earlier_call(&w);

@@ -66,14 +66,14 @@ impl Settle<'_> {
         }))
     }
 
-    /// The block of an instance after one more refusal; `None`: it stands as it is. Refusals in a row
-    /// count only calls sent after the last block: those that were under way when it began say nothing
-    /// new, but that the upstream asks for longer.
+    /// The block of an instance after one more refusal; `None`: nothing changes. Refusals in a row count
+    /// only calls sent after the last block began: those that were under way then say nothing new, but
+    /// that the upstream asks for longer.
     fn grown(&self, next: &Next, block: Block, until: Timestamp) -> Option<Block> {
         let now = self.txn.now.store;
         let news = block.at.is_none_or(|at| self.settlement.sent_at > at);
         let standing = block.until.filter(|until| *until > now);
-        if !news && self.settlement.reading.retry_at.is_none() && standing.is_some() {
+        if !news && self.settlement.reading.retry_at.is_none() {
             return None;
         }
         let same = block.reason.as_deref() == Some(next.reason.name());
@@ -83,7 +83,8 @@ impl Settle<'_> {
             reason: Some(next.reason.name().to_owned()),
             detail: Some(self.settlement.reading.detail.clone()),
             since: block.since.filter(|_| same).or(Some(now)),
-            refusals: block.refusals + u32::from(news),
+            // At least one, also where the last block has opened since: a probe goes first.
+            refusals: (block.refusals + u32::from(news)).max(1),
             // A probe that is out goes on being the only one.
             probe: block.probe.filter(|probe| *probe != self.settlement.call),
         })
