@@ -20,6 +20,7 @@
 
 pub mod address;
 pub mod clock;
+mod crash;
 pub mod dispatch;
 pub mod input;
 pub mod job;

@@ -24,10 +24,10 @@ const ONLY_IN: &[(&str, &[&str])] = &[
         "std::fs",
         &["src/clock.rs", "src/secrets.rs", "src/quota/library/", "src/store/sqlite/", "src/bin/"],
     ),
-    ("std::env", &["src/secrets.rs", "src/bin/"]),
+    ("std::env", &["src/secrets.rs", "src/crash.rs", "src/bin/"]),
     ("std::net", &["src/practice/", "src/bin/"]),
     ("std::thread", &["src/store/sqlite/", "src/bin/"]),
-    ("std::process", &["src/store/sqlite/runners.rs", "src/bin/"]),
+    ("std::process", &["src/store/sqlite/runners.rs", "src/crash.rs", "src/bin/"]),
 ];
 
 /// Modules that decide and do nothing else.

@@ -12,6 +12,7 @@ use super::prepare::{PrepareError, Prepared, prepare};
 use super::transport::{NoAnswer, Received, Transport};
 use super::{Event, Leave, Tell};
 use crate::clock::Timestamp;
+use crate::crash;
 use crate::job::{Columns, JobId};
 use crate::quota::{KeepBody, LimitRule, Upstream};
 use crate::reading::{Answer, Reading, Reason, read};
@@ -149,7 +150,9 @@ impl<S: Store, T: Transport> Way<S, T> {
             attempt: call.job.attempt,
             late: sent_at.since(call.slot_at),
         });
+        crash::stop("send");
         let answer = self.transport.send(prepared, self.upstream.request.timeout, timeline).await;
+        crash::stop("read");
         let took = timeline.now().store.since(sent_at);
         let redactor = self.secrets.redactor();
         let settlement = match answer {

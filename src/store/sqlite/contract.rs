@@ -10,6 +10,7 @@ use super::{
     release, results, runners, settle, sweep, tidy,
 };
 use crate::clock::Timeline;
+use crate::crash;
 use crate::job::{CallId, Columns, JobId, NewJob};
 use crate::quota::Upstream;
 use crate::store::views::{
@@ -31,8 +32,14 @@ impl Store for SqliteStore {
         load: String,
         jobs: Vec<NewJob>,
     ) -> Result<Added, StoreError> {
-        let work = move |txn: &Txn<'_>| add::add(txn, &upstream, &load, &jobs);
-        self.inner.writer.write(Durability::Normal, work).await
+        let work = move |txn: &Txn<'_>| {
+            let added = add::add(txn, &upstream, &load, &jobs);
+            crash::stop("add");
+            added
+        };
+        let added = self.inner.writer.write(Durability::Normal, work).await;
+        crash::stop("store");
+        added
     }
 
     async fn register(&self, upstreams: Vec<String>) -> Result<(RunnerId, Swept), StoreError> {
@@ -53,13 +60,22 @@ impl Store for SqliteStore {
 
     async fn claim(&self, claim: Claim) -> Result<Claimed, StoreError> {
         let durability = durability(&claim.upstream);
-        let work = move |txn: &Txn<'_>| claim::claim(txn, &claim);
-        self.inner.writer.write(durability, work).await
+        crash::stop("wake");
+        let work = move |txn: &Txn<'_>| {
+            let claimed = claim::claim(txn, &claim);
+            crash::stop("claim");
+            claimed
+        };
+        let claimed = self.inner.writer.write(durability, work).await;
+        crash::stop("claimed");
+        claimed
     }
 
     async fn mark(&self, calls: Vec<CallId>) -> Result<(), StoreError> {
         let work = move |txn: &Txn<'_>| settle::mark(txn, &calls);
-        self.inner.writer.write(Durability::Synced, work).await
+        let marked = self.inner.writer.write(Durability::Synced, work).await;
+        crash::stop("marked");
+        marked
     }
 
     async fn release(
@@ -76,8 +92,14 @@ impl Store for SqliteStore {
         upstream: Arc<Upstream>,
         settlements: Vec<Settlement>,
     ) -> Result<Vec<Settled>, StoreError> {
-        let work = move |txn: &Txn<'_>| settle::settle(txn, &upstream, &settlements);
-        self.inner.writer.write(Durability::Normal, work).await
+        let work = move |txn: &Txn<'_>| {
+            let settled = settle::settle(txn, &upstream, &settlements);
+            crash::stop("settle");
+            settled
+        };
+        let settled = self.inner.writer.write(Durability::Normal, work).await;
+        crash::stop("settled");
+        settled
     }
 
     async fn sweep(&self) -> Result<Swept, StoreError> {

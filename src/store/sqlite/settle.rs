@@ -18,6 +18,7 @@ use super::usage::give_back_all;
 use super::writer::Txn;
 use super::{places, queries};
 use crate::clock::Timestamp;
+use crate::crash;
 use crate::job::{CallId, Columns, JobId, JobState};
 use crate::next::{Facts, JobNext, Next, next};
 use crate::quota::budget::Counts;
@@ -119,6 +120,7 @@ impl<'t> Settle<'t> {
     fn run(mut self) -> rusqlite::Result<Settled> {
         let block = self.block(self.index);
         let next = next(&self.settlement.reading, &self.facts(&block));
+        crash::stop("next");
         self.end_call(&next)?;
         let mut settled = settled(self.settlement.call, Some(self.part.job));
         let has_hint = self.settlement.reading.retry_at.is_some();
