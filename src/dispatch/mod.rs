@@ -49,6 +49,8 @@ pub struct RunOptions {
     pub count: Option<u64>,
     /// Stay for new jobs.
     pub follow: bool,
+    /// Leave at once where another runner that was there before serves any of the upstreams.
+    pub single: bool,
     /// Calls in flight at once, at most.
     pub concurrency: usize,
     /// What jitter is made of; `None`: drawn from the system.
@@ -63,6 +65,7 @@ impl Default for RunOptions {
             until: None,
             count: None,
             follow: false,
+            single: false,
             concurrency: 64,
             seed: None,
         }
@@ -96,6 +99,8 @@ pub struct Report {
     pub unserved: BTreeMap<String, String>,
     /// Whether somebody asked the run to leave.
     pub interrupted: bool,
+    /// The process that serves already, for which a single run left.
+    pub served_by: Option<u32>,
 }
 
 /// Why a run could not go on.
@@ -158,6 +163,12 @@ pub async fn run_over<S: Store, T: Transport>(
 ) -> Result<Report, RunError> {
     let shared = Arc::new(Shared::new(options, library, leave, tell));
     let (runner, swept) = store.register(shared.options.upstreams.clone()).await?;
+    if shared.options.single
+        && let Some(served_by) = served_by(&store, runner, &shared.options.upstreams).await?
+    {
+        store.retire(runner).await?;
+        return Ok(Report { served_by: Some(served_by), ..Report::default() });
+    }
     shared.count_swept(swept);
     shared.tell(&Event::Started { swept });
     let (served, unserved, lanes) = Default::default();
@@ -168,6 +179,20 @@ pub async fn run_over<S: Store, T: Transport>(
     run.store.retire(runner).await?;
     ended.and(drained)?;
     run.report().await
+}
+
+/// The process that was there before this runner, and serves any of these upstreams; none named are all.
+async fn served_by<S: Store>(
+    store: &S,
+    own: RunnerId,
+    named: &[String],
+) -> Result<Option<u32>, RunError> {
+    let serves = |theirs: &[String]| {
+        named.is_empty() || theirs.is_empty() || theirs.iter().any(|name| named.contains(name))
+    };
+    let runners = store.runners().await?;
+    let earlier = runners.iter().take_while(|runner| runner.id != own);
+    Ok(earlier.into_iter().find(|runner| serves(&runner.upstreams)).map(|runner| runner.pid))
 }
 
 /// One run: its lanes, and what goes on beside them.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::clock::Timestamp;
 use crate::job::{CallId, Columns, JobId, JobState};
-use crate::store::KeptBody;
+use crate::store::{KeptBody, RunnerId};
 
 /// Jobs by state.
 pub type Tally = BTreeMap<JobState, u64>;
@@ -244,6 +244,8 @@ pub struct Tidied {
 /// A runner at work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunnerView {
+    /// Its number.
+    pub id: RunnerId,
     /// Its process.
     pub pid: u32,
     /// The upstreams it serves; empty: all.

@@ -61,6 +61,27 @@ fn a_second_single_run_leaves_at_once() {
 }
 
 #[test]
+fn of_single_runs_that_start_together_one_stays() {
+    let world = World::with(Config::new(), "");
+    world.add(0, 1);
+    let mut runs: Vec<_> = (0..5).map(|_| world.start(&["run", "--single", "--follow"])).collect();
+    until("one is left", || {
+        runs.iter_mut().filter_map(|run| run.is_running().then_some(())).count() == 1
+    });
+    until("it sends", || world.count() == 1);
+    world.add(1, 1);
+    until("it stays", || world.count() == 2);
+    for mut run in runs {
+        if run.is_running() {
+            run.signal("TERM");
+        }
+        let ran = run.finish();
+        assert!(matches!(ran.code, 0 | 130), "{ran}");
+    }
+    world.nothing_is_left_over();
+}
+
+#[test]
 fn a_count_is_kept_exactly() {
     let world = World::with(Config::new().latency(Duration::from_millis(10)), "");
     world.add(0, 50);

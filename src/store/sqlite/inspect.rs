@@ -98,12 +98,12 @@ pub(super) fn runners(conn: &Connection, locks: &RunnerLocks) -> rusqlite::Resul
     let rows = query.query_map([], |row| {
         let upstreams: String = row.get(2)?;
         let upstreams = serde_json::from_str(&upstreams).unwrap_or_default();
-        Ok((RunnerId(row.get(0)?), RunnerView { pid: row.get(1)?, upstreams }))
+        Ok(RunnerView { id: RunnerId(row.get(0)?), pid: row.get(1)?, upstreams })
     })?;
     let mut alive = Vec::new();
     for row in rows {
-        let (id, view) = row?;
-        if locks.is_alive(id) {
+        let view = row?;
+        if locks.is_alive(view.id) {
             alive.push(view);
         }
     }

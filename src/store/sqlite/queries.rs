@@ -294,7 +294,8 @@ pub(super) const REGISTER: &str = "INSERT INTO runner (id, pid, started_at, upst
 pub(super) const RETIRE: &str = "DELETE FROM runner
     WHERE id = :id AND NOT EXISTS (SELECT 1 FROM call WHERE runner_id = :id)";
 pub(super) const RUNNERS: &str = "SELECT id FROM runner";
-pub(super) const RUNNERS_SERVING: &str = "SELECT id, pid, upstreams FROM runner";
+pub(super) const RUNNERS_SERVING: &str =
+    "SELECT id, pid, upstreams FROM runner ORDER BY started_at, id";
 pub(super) const CALLS_OF_RUNNER: &str =
     "SELECT id, partition_id, slot_at, repeatable, marked FROM call WHERE runner_id = ?1";
 pub(super) const CALLS_EXPIRED: &str =

@@ -24,6 +24,10 @@ pub fn tell(report: &Report, exit: Exit, context: &Context) -> anyhow::Result<()
     if context.global.json {
         return context.out.json(&json(report, exit));
     }
+    if let Some(pid) = report.served_by {
+        context.note(&format!("the runner with process number {pid} serves already"));
+        return Ok(());
+    }
     let mut text = sum(report);
     if report.waiting > 0 {
         text.push_str(&format!("\n{}", waiting(report, context)));

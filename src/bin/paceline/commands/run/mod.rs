@@ -6,9 +6,7 @@ mod progress;
 
 use std::sync::Arc;
 
-use paceline::dispatch::{self, Report, RunOptions};
-use paceline::store::Store as _;
-use paceline::store::sqlite::SqliteStore;
+use paceline::dispatch::{self, RunOptions};
 
 use crate::args::run::RunArgs;
 use crate::context::Context;
@@ -22,15 +20,6 @@ pub async fn run(args: RunArgs, context: &Context) -> anyhow::Result<Exit> {
         library.get(name)?;
     }
     let store = context.store()?;
-    if args.single
-        && let Some(pid) = other_runner(&store, &args.upstreams).await?
-    {
-        context.note(&format!("the runner with process number {pid} serves already"));
-        if context.global.json {
-            context.out.json(&finish::json(&Report::default(), Exit::Done))?;
-        }
-        return Ok(Exit::Done);
-    }
     let options = options(&args, context)?;
     let progress = Arc::new(Progress::new(context, &args.upstreams));
     let tell = {
@@ -57,16 +46,8 @@ fn options(args: &RunArgs, context: &Context) -> anyhow::Result<RunOptions> {
         until: until.into_iter().chain(bound).min(),
         count: args.count,
         follow: args.follow,
+        single: args.single,
         concurrency: usize::from(args.concurrency),
         seed: None,
     })
-}
-
-/// A live runner that serves any of these upstreams; none named are all.
-async fn other_runner(store: &SqliteStore, named: &[String]) -> anyhow::Result<Option<u32>> {
-    let runners = store.runners().await?;
-    let serves = |theirs: &[String]| {
-        named.is_empty() || theirs.is_empty() || theirs.iter().any(|name| named.contains(name))
-    };
-    Ok(runners.into_iter().find(|runner| serves(&runner.upstreams)).map(|runner| runner.pid))
 }
