@@ -13,13 +13,19 @@ mod support;
 
 mod processes {
     mod budget;
+    #[cfg(target_os = "linux")]
+    mod clocks;
     mod concurrency;
     mod crash;
+    #[cfg(target_os = "linux")]
+    mod daylight;
     mod deadline;
     mod drain;
     mod follow;
     mod legible;
     mod rate;
+    #[cfg(target_os = "linux")]
+    mod reboot;
     mod refusal;
     mod secrets;
     mod store_trouble;

@@ -11,6 +11,8 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 pub mod process;
+#[cfg(target_os = "linux")]
+pub mod shim;
 pub mod world;
 
 use std::fmt;

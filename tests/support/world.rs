@@ -14,6 +14,8 @@ use super::{Home, Ran};
 /// One test's world. The upstream answers on a thread of its own.
 pub struct World {
     pub home: Home,
+    /// What every process is started with.
+    pub environment: Vec<(String, String)>,
     practice: Option<Practice>,
     runtime: Runtime,
 }
@@ -30,7 +32,7 @@ impl World {
             .build()
             .unwrap();
         let practice = runtime.block_on(Practice::start(config)).unwrap();
-        World { home: Home::new(), practice: Some(practice), runtime }
+        World { home: Home::new(), environment: Vec::new(), practice: Some(practice), runtime }
     }
 
     /// With the quota file `shop`: its `[request]` calls `/{id}`, `text` follows.
@@ -38,6 +40,13 @@ impl World {
         let world = World::new(config);
         world.quota("shop", "/{id}", text);
         world
+    }
+
+    /// As [`World::with`], on a machine that does as `shim` says; the upstream goes by the true time.
+    #[cfg(target_os = "linux")]
+    pub fn on(shim: &super::shim::Shim, config: Config, text: &str) -> World {
+        let world = World::with(config.clock(shim.truth()), text);
+        World { environment: shim.environment(), ..world }
     }
 
     /// A quota file whose calls go to `path`; `text` begins within `[request]`.
@@ -90,6 +99,7 @@ impl World {
     pub fn start_with(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Process {
         let mut command = self.home.paceline(arguments);
         command.env("PACELINE_STORE", self.home.path(STORE));
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.envs(environment.iter().copied());
         Process::start(command)
     }
