@@ -67,7 +67,7 @@ fn holds_its_amount(day: &Day) {
 fn a_day_of_23_hours_holds_its_amount_and_ends_an_hour_early() {
     holds_its_amount(&Day {
         eve: "2026-03-08T07:59:40Z",
-        before_change: "2026-03-08T09:59:59Z",
+        before_change: "2026-03-08T09:59:58Z",
         late: ["2026-03-09T06:00:03Z", "2026-03-09T06:59:56Z"],
         end: "2026-03-09T07:00:00Z",
         next: "2026-03-09T07:00:02",
@@ -78,7 +78,7 @@ fn a_day_of_23_hours_holds_its_amount_and_ends_an_hour_early() {
 fn a_day_of_25_hours_holds_its_amount_and_ends_an_hour_late() {
     holds_its_amount(&Day {
         eve: "2026-11-01T06:59:40Z",
-        before_change: "2026-11-01T08:59:59Z",
+        before_change: "2026-11-01T08:59:58Z",
         late: ["2026-11-02T07:00:03Z", "2026-11-02T07:59:56Z"],
         end: "2026-11-02T08:00:00Z",
         next: "2026-11-02T08:00:02",
