@@ -23,6 +23,8 @@ mod processes {
     mod drain;
     mod follow;
     mod legible;
+    #[cfg(target_os = "linux")]
+    mod power;
     mod rate;
     #[cfg(target_os = "linux")]
     mod reboot;

@@ -11,10 +11,10 @@ use etcetera::BaseStrategy as _;
 use paceline::clock::{Clock as _, SystemClock, Timestamp};
 use paceline::quota::Upstream;
 use paceline::quota::library::{Library, LibraryError};
-use paceline::store::sqlite::{Options, SqliteStore};
+use paceline::store::sqlite::{Options, SqliteStore, Sync};
 use paceline::store::{Store as _, StoreError};
 
-use crate::args::Global;
+use crate::args::{Global, SyncRule};
 use crate::exit::{Usage, wrong};
 use crate::render::out::Out;
 use crate::render::text::visible_lines;
@@ -39,8 +39,12 @@ impl Context {
     /// Opens the store, or makes it.
     pub fn store(&self) -> anyhow::Result<SqliteStore> {
         let path = self.store_path()?;
-        let clock = Arc::new(SystemClock::new());
-        Ok(SqliteStore::open(Options::new(path, clock))?)
+        let sync = match self.global.sync {
+            SyncRule::Normal => Sync::Charges,
+            SyncRule::Full => Sync::All,
+        };
+        let options = Options { sync, ..Options::new(path, Arc::new(SystemClock::new())) };
+        Ok(SqliteStore::open(options)?)
     }
 
     /// The store's file.

@@ -61,6 +61,9 @@ pub struct Global {
     /// A folder of quota files, looked into before ./quotas and the user's own
     #[arg(long, global = true, env = "PACELINE_QUOTAS", value_name = "DIR")]
     pub quotas: Option<PathBuf>,
+    /// Which commits wait for the disk, so that a power cut cannot undo them
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHICH")]
+    pub sync: SyncRule,
     /// Answer in JSON; instants are RFC 3339 in UTC
     #[arg(long, global = true)]
     pub json: bool,
@@ -70,6 +73,16 @@ pub struct Global {
     /// Say more: one line an attempt
     #[arg(long, short, global = true, action = clap::ArgAction::Count, conflicts_with = "quiet")]
     pub verbose: u8,
+}
+
+/// What `--sync` says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum SyncRule {
+    /// Units of budgets and rolling limits, marks of calls that must not be sent twice
+    #[default]
+    Normal,
+    /// All: a power cut undoes nothing that was recorded
+    Full,
 }
 
 /// The commands.
