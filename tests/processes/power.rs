@@ -105,6 +105,9 @@ fn units_spent_elsewhere_are_on_the_disk_before_the_program_says_so() {
     let shim = Shim::new();
     let world = World::on(&shim, Config::new(), &format!("{PACE}{DAILY}"));
     world.add(0, 1);
+    // Whoever closes a store last syncs all of it: let that be somebody else.
+    let other = world.sql();
+    other.query_row("SELECT 1 FROM store", [], |_| Ok(())).unwrap();
     shim.trace();
     assert_eq!(world.run(&["budget", "spend", "shop", "7"]).code, 0);
     let lines = shim.traced();
