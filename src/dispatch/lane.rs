@@ -64,7 +64,8 @@ pub(super) struct Lane<S, T> {
     idle_since: Timestamp,
     told_until: Option<Timestamp>,
     held_for_secret: bool,
-    in_trouble: bool,
+    /// Since when the store has not answered.
+    trouble_since: Option<Timestamp>,
     is_active: bool,
 }
 
@@ -100,7 +101,7 @@ impl<S: Store, T: Transport> Lane<S, T> {
             idle_since: now,
             told_until: None,
             held_for_secret: false,
-            in_trouble: false,
+            trouble_since: None,
             is_active: false,
         }
     }
@@ -509,11 +510,13 @@ impl<S: Store, T: Transport> Lane<S, T> {
 
     /// The store cannot answer. Where that may pass, nothing new is sent until it does.
     async fn trouble(&mut self, error: StoreError) -> Result<(), RunError> {
-        if !error.may_pass() || self.shared.has_given_up(self.store.now().wall) {
+        let now = self.store.now();
+        let is_new = self.trouble_since.is_none();
+        let lasted = now.store.since(*self.trouble_since.get_or_insert(now.store));
+        if !error.may_pass() || self.shared.has_given_up(now.wall, lasted) {
             return Err(error.into());
         }
-        if !self.in_trouble {
-            self.in_trouble = true;
+        if is_new {
             self.shared.tell(&Event::StoreTrouble { message: error.to_string() });
         }
         self.claim_due = true;
@@ -522,8 +525,7 @@ impl<S: Store, T: Transport> Lane<S, T> {
     }
 
     fn calm(&mut self) {
-        if self.in_trouble {
-            self.in_trouble = false;
+        if self.trouble_since.take().is_some() {
             self.shared.tell(&Event::StoreBack);
         }
     }

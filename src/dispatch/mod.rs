@@ -176,8 +176,9 @@ pub async fn run_over<S: Store, T: Transport>(
     let ended = run.serve().await;
     // Lanes that are still at work drain before the runner is gone.
     let drained = run.drain().await;
-    run.store.retire(runner).await?;
+    let retired = run.store.retire(runner).await;
     ended.and(drained)?;
+    retired?;
     run.report().await
 }
 

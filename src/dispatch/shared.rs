@@ -12,7 +12,7 @@ use crate::quota::library::Library;
 use crate::secrets::Secrets;
 use crate::store::Swept;
 
-/// How long a run that was told to leave waits for a store that cannot answer.
+/// How long a run that was told to leave, or not to wait, waits for a store that cannot answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) struct Shared {
@@ -67,8 +67,12 @@ impl Shared {
         self.is_interrupted() || self.options.until.is_some_and(|until| wall >= until)
     }
 
-    /// Whether a leaving run has waited long enough for a store in trouble.
-    pub fn has_given_up(&self, wall: Timestamp) -> bool {
+    /// Whether a run that leaves, or does not wait for long, has waited long enough for a store whose
+    /// trouble has `lasted` so far.
+    pub fn has_given_up(&self, wall: Timestamp, lasted: Duration) -> bool {
+        if self.options.max_wait.is_some_and(|most| lasted >= most.max(PATIENCE)) {
+            return true;
+        }
         if !self.is_leaving(wall) {
             return false;
         }
