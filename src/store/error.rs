@@ -88,9 +88,9 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
-    /// The file is damaged.
+    /// The file is damaged, or its disk cannot be read, which SQLite takes for the same.
     #[error(
-        "the store {path} is damaged ({detail}): move it away and restore a copy; \
+        "the store {path} is damaged, or its disk is ({detail}): move it away and restore a copy; \
          `sqlite3 FILE .recover` reads what is left"
     )]
     Corrupt {

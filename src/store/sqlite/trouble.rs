@@ -24,7 +24,22 @@ pub(super) fn of(path: &Path, source: rusqlite::Error) -> StoreError {
         Some(Code::DatabaseCorrupt) => StoreError::Corrupt { path, detail },
         Some(Code::NotADatabase) => StoreError::NotAStore { path },
         Some(Code::CannotOpen | Code::PermissionDenied) => StoreError::Open { path, source },
+        // For its small files SQLite does not tell a full disk from a broken one.
+        Some(Code::SystemIoFailure) if is_full(&path) => StoreError::Full { path },
         Some(Code::SystemIoFailure) => StoreError::Disk { path, source },
         _ => StoreError::Other { path, source },
     }
+}
+
+/// Whether the disk under the file has no room left.
+#[cfg(unix)]
+fn is_full(path: &Path) -> bool {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let told = nix::sys::statvfs::statvfs(folder.unwrap_or(Path::new(".")));
+    told.is_ok_and(|told| told.blocks_available() == 0)
+}
+
+#[cfg(not(unix))]
+fn is_full(_: &Path) -> bool {
+    false
 }
