@@ -17,9 +17,13 @@ mod processes {
     mod clocks;
     mod concurrency;
     mod crash;
+    #[cfg(unix)]
+    mod damage;
     #[cfg(target_os = "linux")]
     mod daylight;
     mod deadline;
+    #[cfg(target_os = "linux")]
+    mod disk_trouble;
     mod drain;
     mod follow;
     mod legible;

@@ -16,6 +16,8 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <sys/time.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -23,13 +25,13 @@
 
 #define SECOND 1000000000LL
 
-enum { HEALTHY, FULL, BROKEN };
+enum { HEALTHY, FULL, UNWRITABLE, BROKEN };
 
 /* tests/support/shim.rs writes these, each 8 bytes. */
 struct control {
     volatile int64_t wall;  /* added to the wall clock, in nanoseconds */
     volatile int64_t boot;  /* added to the boot-time clock */
-    volatile int64_t disk;  /* HEALTHY; FULL: writes fail; BROKEN: reads, writes and syncs fail */
+    volatile int64_t disk;  /* FULL: writes fail; UNWRITABLE: syncs too; BROKEN: reads too */
     volatile int64_t haste; /* sleeps last this many times shorter (SQLite counts what it asked for) */
     volatile int64_t trace; /* whether to write the record */
 };
@@ -148,15 +150,15 @@ static void record(const char *what, const char *of, int length) {
     if (trace_fd >= 0 && written > 0) syscall(SYS_write, trace_fd, line, (size_t)written);
 }
 
-/* Whether the disk does it; if not, errno says why. Keeps the record. */
-static int disk_does(const char *what, int fd, int64_t fails_from, int why) {
+/* Whether a disk does it that is better than `fails_from`; if not, errno says why. Keeps the record. */
+static int disk_does(const char *what, int fd, int64_t fails_from) {
     char name[4096];
     int64_t disk = control->disk;
     if (disk < fails_from && !control->trace) return 1;
     const char *part = part_of_store(fd, name, sizeof name);
     if (!part) return 1;
     if (disk >= fails_from) {
-        errno = disk == FULL ? ENOSPC : why;
+        errno = disk == FULL ? ENOSPC : EIO;
         return 0;
     }
     if (control->trace && what) record(what, part, 100);
@@ -164,7 +166,7 @@ static int disk_does(const char *what, int fd, int64_t fails_from, int why) {
 }
 
 ssize_t pwrite64(int fd, const void *bytes, size_t size, off64_t at) {
-    if (!disk_does("write", fd, FULL, EIO)) return -1;
+    if (!disk_does("write", fd, FULL)) return -1;
     return syscall(SYS_pwrite64, fd, bytes, size, at);
 }
 
@@ -173,12 +175,12 @@ ssize_t pwrite(int fd, const void *bytes, size_t size, off_t at) {
 }
 
 ssize_t write(int fd, const void *bytes, size_t size) {
-    if (!disk_does("write", fd, FULL, EIO)) return -1;
+    if (!disk_does("write", fd, FULL)) return -1;
     return syscall(SYS_write, fd, bytes, size);
 }
 
 int ftruncate64(int fd, off64_t size) {
-    if (!disk_does("truncate", fd, FULL, EIO)) return -1;
+    if (!disk_does("truncate", fd, UNWRITABLE)) return -1;
     return (int)syscall(SYS_ftruncate, fd, size);
 }
 
@@ -187,7 +189,7 @@ int ftruncate(int fd, off_t size) {
 }
 
 ssize_t pread64(int fd, void *bytes, size_t size, off64_t at) {
-    if (!disk_does(NULL, fd, BROKEN, EIO)) return -1;
+    if (!disk_does(NULL, fd, BROKEN)) return -1;
     return syscall(SYS_pread64, fd, bytes, size, at);
 }
 
@@ -196,13 +198,27 @@ ssize_t pread(int fd, void *bytes, size_t size, off_t at) {
 }
 
 int fsync(int fd) {
-    if (!disk_does("sync", fd, BROKEN, EIO)) return -1;
+    if (!disk_does("sync", fd, UNWRITABLE)) return -1;
     return (int)syscall(SYS_fsync, fd);
 }
 
 int fdatasync(int fd) {
-    if (!disk_does("sync", fd, BROKEN, EIO)) return -1;
+    if (!disk_does("sync", fd, UNWRITABLE)) return -1;
     return (int)syscall(SYS_fdatasync, fd);
+}
+
+int statvfs64(const char *path, struct statvfs64 *told) {
+    struct statfs64 system;
+    if (syscall(SYS_statfs, path, &system) != 0) return -1;
+    memset(told, 0, sizeof *told);
+    told->f_bsize = told->f_frsize = (unsigned long)system.f_bsize;
+    told->f_blocks = system.f_blocks;
+    if (control->disk != FULL) told->f_bfree = told->f_bavail = system.f_bavail;
+    return 0;
+}
+
+int statvfs(const char *path, struct statvfs *told) {
+    return statvfs64(path, (struct statvfs64 *)told);
 }
 
 /* ---- calls that leave */

@@ -32,6 +32,36 @@ fn a_store_that_somebody_locks_is_waited_for() {
     world.nothing_is_left_over();
 }
 
+/// SQLite counts what it asked to sleep, so that its ten seconds are one here.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_store_that_is_locked_for_longer_than_its_deadline_is_waited_for() {
+    let shim = crate::support::shim::Shim::new();
+    let world = World::on(&shim, Config::new(), PACE);
+    world.add(0, 60);
+    let run = world.start(&["run"]);
+    until("10 arrivals", || world.count() >= 10);
+    shim.hasten(10);
+    let lock = world.sql();
+    lock.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    run.hears("nothing new is sent until it does");
+    let count = world.count();
+    // Three deadlines more.
+    std::thread::sleep(Duration::from_millis(3500));
+    assert_eq!(world.count(), count, "sent while nothing could be recorded");
+    let ran = world.run(&["add", "shop", "--set", "id=x"]);
+    assert_eq!(ran.code, 1, "{ran}");
+    assert!(ran.stderr.contains("is locked by another program; nothing was changed"), "{ran}");
+    lock.execute_batch("ROLLBACK").unwrap();
+    let ran = run.finish();
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(ran.stderr.matches("is locked by another program").count(), 1, "{ran}");
+    assert_eq!(ran.stderr.matches("the store answers again").count(), 1, "{ran}");
+    assert_eq!((world.count(), world.jobs()), (60, [("done".to_owned(), 60)].into()));
+    assert_eq!(world.number("SELECT count(*) FROM attempt WHERE status = 200"), 60);
+    world.nothing_is_left_over();
+}
+
 #[test]
 fn an_unrepeatable_call_does_not_leave_without_its_mark() {
     let text = format!("method = \"POST\"\nbody = 'x'\n{PACE}");

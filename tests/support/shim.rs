@@ -16,8 +16,10 @@ use paceline::clock::{Boot, Clock, Sleep, SystemClock, Timestamp, nanos};
 #[derive(Clone, Copy)]
 pub enum Disk {
     Healthy,
-    /// No write succeeds.
+    /// No write succeeds, for want of room.
     Full,
+    /// No write or sync succeeds.
+    Unwritable,
     /// No read, write or sync succeeds.
     Broken,
 }
