@@ -158,6 +158,15 @@ CREATE INDEX job_partition_deadline ON job (partition_id, deadline_at)
 CREATE INDEX job_ended ON job (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX job_unsure ON job (upstream_id) WHERE state = 'unsure';
 
+-- Where the next call of a job goes instead of its own address; it stays when the job has ended.
+CREATE TABLE redirect (
+    job_id INTEGER PRIMARY KEY REFERENCES job (id) ON DELETE CASCADE,
+    url    TEXT NOT NULL,                    -- a template that has only secrets, as the job's own
+    hops   INTEGER NOT NULL CHECK (hops BETWEEN 1 AND 10),
+    as_get INTEGER NOT NULL CHECK (as_get IN (0, 1)),  -- by GET and without a body
+    away   INTEGER NOT NULL CHECK (away IN (0, 1))     -- it left the job's host: no credentials
+) STRICT;
+
 -- Keys that stay taken after their job has ended: for ever (day -1), or for one UTC day.
 CREATE TABLE dedupe_mark (
     dedupe BLOB NOT NULL CHECK (length(dedupe) = 16),
@@ -241,6 +250,7 @@ CREATE TABLE attempt (
     limit_name TEXT,
     hint_at    INTEGER,
     detail     TEXT,
+    redirect   TEXT,                         -- where the answer sent the job on
     UNIQUE (job_id, n),
     CHECK ((ended_at IS NULL) = (reason IS NULL))
 ) STRICT;

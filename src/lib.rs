@@ -8,7 +8,7 @@
 //! | [`job`], [`plan`], [`template`], [`address`] | what a job is; rows of columns become jobs |
 //! | [`quota`] | may it go? Quota files, and the pure decision over all limits at once |
 //! | [`reading`] | what was said? An answer's reason and hint |
-//! | [`retry`], [`next`] | what next? |
+//! | [`retry`], [`next`], [`redirect`] | what next? |
 //! | [`secrets`] | placeholders resolved, values found in what is shown |
 //! | [`store`] | durable truth, named by transitions |
 //! | [`dispatch`] | the loop, and the events that it tells |
@@ -31,6 +31,7 @@ pub mod plan;
 pub mod practice;
 pub mod quota;
 pub mod reading;
+pub mod redirect;
 pub mod report;
 pub mod retry;
 pub mod secrets;

@@ -16,6 +16,8 @@ pub struct Facts<'a> {
     pub repeatable: bool,
     /// Whether any of the call may have reached the upstream.
     pub left: bool,
+    /// Whether the answer sent the call on to another address, and the job is to follow.
+    pub redirected: bool,
     /// Worthless after this (store time).
     pub deadline_at: Option<Timestamp>,
     /// The job's failures before this call.
@@ -86,6 +88,9 @@ const HARD_REFUSALS: u32 = 2;
 
 /// What follows from a reading.
 pub fn next(reading: &Reading, facts: &Facts<'_>) -> Next {
+    if facts.redirected {
+        return onward(reading, facts);
+    }
     if reading.reason.is_success() {
         return Next::of(JobNext::Done, reading.reason);
     }
@@ -108,6 +113,12 @@ pub fn next(reading: &Reading, facts: &Facts<'_>) -> Next {
         }
         (false, reason) => for_good(reason, facts),
     }
+}
+
+/// To the other address, in the job's own place: nothing failed, and nobody was refused.
+fn onward(reading: &Reading, facts: &Facts<'_>) -> Next {
+    let again = JobNext::Again { due_at: facts.now.store, failure: false };
+    within_deadline(Next::of(again, reading.reason), facts)
 }
 
 /// The reason that this one becomes, where it has stood for longer than its rule allows.

@@ -39,6 +39,8 @@ const PURE: &[&str] = &[
     "src/plan/",
     "src/quota/",
     "src/reading/",
+    "src/redirect.rs",
+    "src/redirect/",
     "src/retry.rs",
     "src/template.rs",
     "src/template/",

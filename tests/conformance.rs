@@ -149,6 +149,19 @@ subjects! {
         what_may_not_be_repeated_is_sent_again_only_on_proof,
         many_settle_at_once,
     }
+    "conformance/redirects.rs" redirects {
+        a_job_that_is_sent_on_goes_to_the_other_address,
+        each_hop_is_on_record,
+        a_hop_is_no_failure,
+        one_past_its_deadline_is_not_sent_on,
+        one_that_goes_on_by_get_may_be_repeated,
+        one_that_goes_on_as_it_is_may_not,
+        a_retry_begins_at_the_jobs_own_address,
+        a_lost_hop_goes_to_the_other_address_again,
+        a_late_redirect_is_followed_while_nothing_was_sent_since,
+        the_way_opens_no_block_and_forgets_no_refusal,
+        what_nobody_gets_past_behind_a_redirect_is_held,
+    }
     "conformance/leases.rs" leases {
         a_lease_that_ran_out_gives_the_job_back,
         a_lost_lease_is_told_to_who_looks_before_sending,

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
+use url::Url;
 
 use super::guard::Guard;
 use super::prepare::{PrepareError, Prepared, prepare};
@@ -16,6 +17,7 @@ use crate::crash;
 use crate::job::{Columns, JobId};
 use crate::quota::{KeepBody, LimitRule, Upstream};
 use crate::reading::{Answer, Reading, Reason, read};
+use crate::redirect::{self, Redirect, Redirected};
 use crate::secrets::{Redactor, Secrets};
 use crate::store::{Call, KeptBody, Release, ReleaseWhy, Settlement, Store};
 
@@ -27,6 +29,7 @@ const UNPACED_SLACK: Duration = Duration::from_secs(1);
 
 /// Of a body that was cut so much of the end is not kept: half of a secret would not be found in it.
 const CUT_EDGE: usize = 16 * 1024;
+const HTTPS: &str = "https:";
 
 /// What a call needs on its way.
 pub(super) struct Way<S, T> {
@@ -151,12 +154,13 @@ impl<S: Store, T: Transport> Way<S, T> {
             late: sent_at.since(call.slot_at),
         });
         crash::stop("send");
+        let url = prepared.url.clone();
         let answer = self.transport.send(prepared, self.upstream.request.timeout, timeline).await;
         crash::stop("read");
         let took = timeline.now().store.since(sent_at);
         let redactor = self.secrets.redactor();
         let settlement = match answer {
-            Ok(received) => self.answered(&call, &received, &redactor),
+            Ok(received) => self.answered(&call, &url, &received, &redactor),
             Err(silence) => unanswered(&call, &silence, &redactor),
         };
         self.sent(call, Settlement { sent_at, random, ..settlement }, took)
@@ -167,7 +171,7 @@ impl<S: Store, T: Transport> Way<S, T> {
             settlement,
             job: call.job.id,
             attempt: call.job.attempt,
-            url: call.job.request.url,
+            url: call.job.url().to_owned(),
             took,
         }))
     }
@@ -183,10 +187,16 @@ impl<S: Store, T: Transport> Way<S, T> {
         self.sent(call.clone(), settlement, Duration::ZERO)
     }
 
-    fn answered(&self, call: &Call, received: &Received, redactor: &Redactor) -> Settlement {
+    fn answered(
+        &self,
+        call: &Call,
+        url: &Url,
+        received: &Received,
+        redactor: &Redactor,
+    ) -> Settlement {
         let answer = Answer {
-            method: &call.job.request.method,
-            url: &call.job.request.url,
+            method: call.job.method(),
+            url: call.job.url(),
             received_at: received.received_at,
             status: received.status,
             headers: &received.headers,
@@ -199,10 +209,12 @@ impl<S: Store, T: Transport> Way<S, T> {
             let shown = Answer { body, ..answer };
             reading.detail = read(Some(&self.upstream), &shown).detail;
         }
+        let redirect = follow(call, url, &mut reading, received.status, redactor);
         reading.detail = redactor.redact(&reading.detail).into_owned();
         let body = self.kept(&reading, body, received.cut);
         let fields = self.fields(received, redactor);
-        Settlement { status: Some(received.status), fields, body, ..settlement(call, reading) }
+        let status = Some(received.status);
+        Settlement { status, redirect, fields, body, ..settlement(call, reading) }
     }
 
     fn kept(&self, reading: &Reading, body: Cow<'_, [u8]>, cut: bool) -> Option<KeptBody> {
@@ -248,6 +260,37 @@ fn unanswered(call: &Call, silence_of: &NoAnswer, redactor: &Redactor) -> Settle
     Settlement { left: silence_of.left, ..settlement(call, silence(Reason::Transient, detail)) }
 }
 
+/// Where an answer that is a redirect sends the job on. The reading then says so, or why not.
+fn follow(
+    call: &Call,
+    url: &Url,
+    reading: &mut Reading,
+    status: u16,
+    redactor: &Redactor,
+) -> Option<Redirect> {
+    let location = reading.location.as_deref()?;
+    let own = call.job.request.url.get(..HTTPS.len());
+    let redirected = Redirected {
+        status,
+        method: call.job.method(),
+        url,
+        body: call.job.body(),
+        repeatable: call.repeatable,
+        is_secure: own.is_some_and(|scheme| scheme.eq_ignore_ascii_case(HTTPS)),
+        by: call.job.redirect.as_ref(),
+    };
+    let hide = |text: &str| redactor.redact(text).into_owned();
+    let followed = redirect::follow(&redirected, location, &hide);
+    let (reason, detail) = match &followed {
+        Ok(redirect) => (Reason::Ok, redirect.told()),
+        Err(end) => (end.reason(), end.to_string()),
+    };
+    reading.reason = reason;
+    reading.retryable = reason.is_retryable();
+    reading.detail = detail;
+    followed.ok()
+}
+
 /// What the lack of an answer means.
 fn silence(reason: Reason, detail: String) -> Reading {
     Reading {
@@ -260,6 +303,7 @@ fn silence(reason: Reason, detail: String) -> Reading {
         detail,
         wait: None,
         becomes: None,
+        location: None,
     }
 }
 
@@ -270,6 +314,7 @@ fn settlement(call: &Call, reading: Reading) -> Settlement {
         left: true,
         status: None,
         reading,
+        redirect: None,
         fields: BTreeMap::new(),
         body: None,
         random: 0.0,

@@ -25,6 +25,16 @@ pub struct Prepared {
     pub body: Option<String>,
 }
 
+/// Headers that another host than the job's own may see, where they hold no secret.
+const FOR_ANYBODY: [&str; 6] = [
+    "accept",
+    "accept-encoding",
+    "accept-language",
+    "content-language",
+    "content-type",
+    "user-agent",
+];
+
 /// Why a request cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -47,10 +57,10 @@ pub(super) fn prepare(
     secrets: &Secrets,
 ) -> Result<Prepared, PrepareError> {
     let filler = Filler { upstream, call, secrets, missing: RefCell::new(None) };
-    let request = &call.job.request;
+    let job = &call.job;
     let invalid = |part: &str| PrepareError::Invalid(part.to_owned());
-    let method = Method::from_str(&request.method).map_err(|_| invalid("method"))?;
-    let url = filler.fill(&request.url, Place::Url)?;
+    let method = Method::from_str(job.method()).map_err(|_| invalid("method"))?;
+    let url = filler.fill(job.url(), Place::Url)?;
     let url = Url::parse(&url).map_err(|_| invalid("address"))?;
     let mut headers = HeaderMap::new();
     for (name, template) in header_templates(upstream, call) {
@@ -60,7 +70,7 @@ pub(super) fn prepare(
         value.set_sensitive(true);
         headers.insert(name, value);
     }
-    let body = match &request.body {
+    let body = match job.body() {
         Some(template) => Some(filler.body(template, &mut headers)?),
         None => None,
     };
@@ -72,10 +82,19 @@ pub(super) fn prepare(
     Ok(Prepared { method, url, headers, body })
 }
 
-/// The file's headers, and the job's own instead of those of one name.
+/// The file's headers, and the job's own instead of those of one name. Another host than the job's own
+/// gets only those that tell what is sent or asked for: any other may be a credential.
 fn header_templates(upstream: &Upstream, call: &Call) -> BTreeMap<String, String> {
     let all = upstream.request.headers.iter().chain(&call.job.request.headers);
-    all.map(|(name, template)| (name.to_ascii_lowercase(), template.clone())).collect()
+    let away = call.job.redirect.as_ref().is_some_and(|redirect| redirect.away);
+    all.map(|(name, template)| (name.to_ascii_lowercase(), template.clone()))
+        .filter(|(name, template)| !away || is_for_anybody(name, template))
+        .collect()
+}
+
+fn is_for_anybody(name: &str, template: &str) -> bool {
+    let is_free = |template: Template| template.secrets().is_empty();
+    FOR_ANYBODY.contains(&name) && Template::parse(template).is_ok_and(is_free)
 }
 
 /// One value for all attempts of a job, and no other job's on any store.

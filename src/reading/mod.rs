@@ -88,6 +88,9 @@ pub struct Reading {
     pub wait: Option<Duration>,
     /// How long this reason may stand before it becomes another: a rule's `for_at_most` and `then`.
     pub becomes: Option<(Duration, Reason)>,
+    /// Where the answer sends the call on, as it wrote it: of a redirect that nothing else explains.
+    /// Whoever does not follow it goes by the reason.
+    pub location: Option<String>,
 }
 
 /// Readers that know the answer's own marks, in their order; the first that knows it decides.
@@ -196,6 +199,7 @@ fn conclude(view: &View<'_>, verdict: Verdict, rule: Option<&Rule>, hint: Option
     };
     let limit = rule.and_then(|rule| rule.limit.clone()).or(hint.and_then(|hint| hint.limit));
     Reading {
+        location: verdict.location,
         reason: verdict.reason,
         retryable: verdict.retryable,
         retry_at,

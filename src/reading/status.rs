@@ -4,6 +4,7 @@ use super::Reason;
 use super::retry_after;
 use super::verdict::Verdict;
 use super::view::View;
+use crate::redirect;
 
 /// The last reader: every status means something, if only `unknown`.
 pub(crate) fn read(view: &View<'_>) -> Verdict {
@@ -14,6 +15,9 @@ pub(crate) fn read(view: &View<'_>) -> Verdict {
         402 => verdict.never(),
         401 => unauthorized(view, verdict),
         403 | 409 => waitable(view, verdict),
+        status if redirect::is_redirect(status) => {
+            Verdict { location: view.header("location").map(str::to_owned), ..verdict }
+        }
         _ => verdict,
     }
 }
@@ -28,8 +32,7 @@ pub(crate) const fn reason(status: u16) -> Reason {
         202 => Reason::AcceptedPending,
         // 304: the thing is as the caller's own condition says it may be; that is an answer.
         200..=299 | 304 => Reason::Ok,
-        // Redirects that may be followed were followed before anything is read. What is left is an
-        // address of ours that must change.
+        // A redirect that is followed is not read. What is left is an address of ours that must change.
         300..=399 | 407 | 421 | 426 | 511 => Reason::Misconfigured,
         400 | 405 | 406 | 411 | 415..=417 | 428 | 501 | 505 => Reason::InvalidRequest,
         401 | 440 | 498 => Reason::AuthExpired,

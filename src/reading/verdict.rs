@@ -20,6 +20,8 @@ pub(crate) struct Verdict {
     pub(crate) wait: Option<Duration>,
     /// Whether header fields may still tell a rate from a quota, and a hint make it waitable.
     pub(crate) open: bool,
+    /// Where a redirect leads, as it stands in the answer.
+    pub(crate) location: Option<String>,
 }
 
 impl Verdict {
@@ -32,6 +34,7 @@ impl Verdict {
             window: None,
             wait: None,
             open: true,
+            location: None,
         }
     }
 

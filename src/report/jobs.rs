@@ -57,6 +57,7 @@ pub fn attempt(attempt: &AttemptView) -> Value {
         "ended_at": instant(attempt.ended_at), "status": attempt.status,
         "reason": attempt.reason, "hint_at": instant(attempt.hint_at), "body": null,
         "source": attempt.source, "limit": attempt.limit, "detail": attempt.detail,
+        "redirect": attempt.redirect,
     });
     if let (Some(told), Some(body)) = (told.as_object_mut(), &attempt.body) {
         put_body(told, body);
@@ -82,6 +83,7 @@ pub fn logged(attempt: &AttemptView) -> Value {
         "sent_at": instant(Some(attempt.sent_at)), "status": attempt.status,
         "reason": attempt.reason, "hint_at": instant(attempt.hint_at),
         "ended_at": instant(attempt.ended_at), "limit": attempt.limit, "detail": attempt.detail,
+        "redirect": attempt.redirect,
     })
 }
 

@@ -19,6 +19,7 @@ use crate::clock::{Now, Timeline, Timestamp};
 use crate::job::{CallId, Columns, JobId, JobState, NewJob, Request};
 use crate::quota::Upstream;
 use crate::reading::{Reading, Reason};
+use crate::redirect::Redirect;
 pub use error::StoreError;
 pub use filter::{AttemptFilter, Cursor, Filter, NoCursor};
 use views::{AttemptView, JobView, LoadView, ResultNames, RunnerView, Tally, Tidied, UpstreamView};
@@ -107,14 +108,37 @@ pub struct ClaimedJob {
     pub id: JobId,
     /// The number of this attempt, from 1.
     pub attempt: u32,
-    /// What is sent.
+    /// What is sent, as it was added.
     pub request: Request,
+    /// Where it goes instead, after a redirect.
+    pub redirect: Option<Redirect>,
     /// Its columns.
     pub columns: Columns,
     /// When it was added (store time).
     pub added_at: Timestamp,
     /// Worthless after this (store time).
     pub deadline_at: Option<Timestamp>,
+}
+
+impl ClaimedJob {
+    /// The address that is called.
+    pub fn url(&self) -> &str {
+        self.redirect.as_ref().map_or(&self.request.url, |redirect| &redirect.url)
+    }
+
+    /// The method that it is called by.
+    pub fn method(&self) -> &str {
+        if self.as_get() { "GET" } else { &self.request.method }
+    }
+
+    /// The template of the body that is sent.
+    pub fn body(&self) -> Option<&str> {
+        self.request.body.as_deref().filter(|_| !self.as_get())
+    }
+
+    fn as_get(&self) -> bool {
+        self.redirect.as_ref().is_some_and(|redirect| redirect.as_get)
+    }
 }
 
 /// How a call ended.
@@ -130,6 +154,8 @@ pub struct Settlement {
     pub status: Option<u16>,
     /// What the answer, or its absence, means.
     pub reading: Reading,
+    /// Where the answer sends the job on, where it is to follow.
+    pub redirect: Option<Redirect>,
     /// Fields taken from the answer.
     pub fields: BTreeMap<String, serde_json::Value>,
     /// The body, where it is to be kept.

@@ -217,6 +217,8 @@ pub struct AttemptView {
     pub hint_at: Option<Timestamp>,
     /// The answer in a sentence.
     pub detail: Option<String>,
+    /// Where it sent the job on.
+    pub redirect: Option<String>,
     /// The body that was kept.
     pub body: Option<KeptBody>,
 }

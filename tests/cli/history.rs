@@ -43,6 +43,7 @@ fn answer_all(bench: &Bench) {
             left: true,
             status: Some(if job == 2 { 404 } else { 200 }),
             reading: reading(if job == 2 { Reason::NotFound } else { Reason::Ok }),
+            redirect: None,
             fields: BTreeMap::from([("stock".to_owned(), Value::from(job))]),
             body: (job == 2).then(|| KeptBody { bytes: b"no \xff such".to_vec(), cut: true }),
             random: 0.5,
@@ -66,6 +67,7 @@ fn reading(reason: Reason) -> Reading {
         detail: "as told".to_owned(),
         wait: None,
         becomes: None,
+        location: None,
     }
 }
 

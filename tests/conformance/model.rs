@@ -8,6 +8,7 @@ use std::time::Duration;
 use paceline::clock::{NANOS_PER_SEC, Timestamp};
 use paceline::job::{CallId, Columns, JobId, JobState};
 use paceline::reading::{Reading, Reason};
+use paceline::redirect::Redirect;
 use paceline::store::{Act, Call, Filter, ReleaseWhy, RunnerId, SettleEnd, Store};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -62,6 +63,7 @@ enum Said {
     TooFast,
     Overloaded,
     Misconfigured,
+    Redirect { as_get: bool },
 }
 
 fn any_said() -> impl Strategy<Value = Said> {
@@ -76,6 +78,7 @@ fn any_said() -> impl Strategy<Value = Said> {
         1 => Just(Said::TooFast),
         1 => Just(Said::Overloaded),
         1 => Just(Said::Misconfigured),
+        1 => any::<bool>().prop_map(|as_get| Said::Redirect { as_get }),
     ]
 }
 
@@ -271,7 +274,7 @@ impl<'w, S: Store> Life<'w, S> {
 
     fn reading(&self, said_: Said) -> Reading {
         match said_ {
-            Said::Ok => said(Reason::Ok),
+            Said::Ok | Said::Redirect { .. } => said(Reason::Ok),
             Said::NotFound => said(Reason::NotFound),
             Said::Fault | Said::NoAnswer | Said::NeverLeft => said(Reason::Transient),
             Said::Wait { secs: wait, limit } => {
@@ -299,6 +302,11 @@ impl<'w, S: Store> Life<'w, S> {
         let mut answer = self.w.answer(call, self.reading(said));
         if matches!(said, Said::NoAnswer | Said::NeverLeft) {
             answer.status = None;
+        }
+        if let Said::Redirect { as_get } = said {
+            let hops = call.job.redirect.as_ref().map_or(1, |by| by.hops % 10 + 1);
+            let url = "https://b.example/".to_owned();
+            answer.redirect = Some(Redirect { url, hops, as_get, away: true });
         }
         answer.left = !matches!(said, Said::NeverLeft);
         let (left, hint) = (answer.left, answer.reading.retry_at);

@@ -81,6 +81,7 @@ pub fn said(reason: Reason) -> Reading {
         detail: format!("it said {reason}"),
         wait: None,
         becomes: None,
+        location: None,
     }
 }
 
@@ -296,6 +297,7 @@ impl<S: Store> World<S> {
             left: true,
             status: Some(status),
             reading,
+            redirect: None,
             fields: BTreeMap::new(),
             body: None,
             random: 0.0,

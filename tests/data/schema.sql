@@ -11,6 +11,7 @@ CREATE TABLE attempt (
     limit_name TEXT,
     hint_at    INTEGER,
     detail     TEXT,
+    redirect   TEXT,                         -- where the answer sent the job on
     UNIQUE (job_id, n),
     CHECK ((ended_at IS NULL) = (reason IS NULL))
 ) STRICT;
@@ -190,6 +191,14 @@ CREATE INDEX partition_limit ON partition (waits_on, head_priority DESC, served)
 CREATE INDEX partition_ready ON partition (upstream_id, head_priority DESC, served) WHERE place = 'ready';
 
 CREATE INDEX partition_timed ON partition (upstream_id, wake_at) WHERE place = 'timed';
+
+CREATE TABLE redirect (
+    job_id INTEGER PRIMARY KEY REFERENCES job (id) ON DELETE CASCADE,
+    url    TEXT NOT NULL,                    -- a template that has only secrets, as the job's own
+    hops   INTEGER NOT NULL CHECK (hops BETWEEN 1 AND 10),
+    as_get INTEGER NOT NULL CHECK (as_get IN (0, 1)),  -- by GET and without a body
+    away   INTEGER NOT NULL CHECK (away IN (0, 1))     -- it left the job's host: no credentials
+) STRICT;
 
 CREATE TABLE rolling_entry (
     instance_id INTEGER NOT NULL REFERENCES limit_instance (id) ON DELETE CASCADE,

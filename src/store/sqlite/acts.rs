@@ -119,6 +119,9 @@ pub(super) fn act(txn: &Txn<'_>, filter: &Filter, act: &Act) -> rusqlite::Result
     let (sql, own): (String, Vec<Value>) = match act {
         Act::Cancel => (queries::act_end("cancelled", "cancelled"), vec![now]),
         Act::Retry | Act::Resolve(Resolution::Queued) => {
+            let redirects = queries::forget_redirects(&condition);
+            let args = values.iter().cloned().chain([Value::from(most)]);
+            conn.execute(&redirects, params_from_iter(args))?;
             (queries::ACT_RETRY.to_owned(), vec![now.clone(), now])
         }
         Act::Resolve(Resolution::Done) => (queries::act_end("done", "resolved"), vec![now]),

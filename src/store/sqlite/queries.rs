@@ -223,8 +223,9 @@ pub(super) const IN_FLIGHT_OF: &str = "SELECT instance_id FROM in_flight WHERE c
 
 pub(super) const HEAD_JOBS: &str =
     "SELECT job.id, job.attempts, job.added_at, job.deadline_at, job.url, job.columns, job.repeatable,
-        shape.method, shape.headers, shape.body, shape.has_body
-    FROM job JOIN shape ON shape.id = job.shape_id
+        shape.method, shape.headers, shape.body, shape.has_body,
+        redirect.url AS redirect_url, redirect.hops, redirect.as_get, redirect.away
+    FROM job JOIN shape ON shape.id = job.shape_id LEFT JOIN redirect ON redirect.job_id = job.id
     WHERE job.partition_id = :partition AND job.state = 'queued' AND job.priority = :priority
       AND job.due_at <= :now AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)
     ORDER BY job.due_at, job.id LIMIT :most";
@@ -259,25 +260,31 @@ pub(super) const LEASED: &str =
 pub(super) const LOST: &str =
     "SELECT attempt.id AS attempt_id, attempt.job_id, attempt.n, job.partition_id,
         job.repeatable, partition.key, partition.answered, partition.hard_refusals, job.failures,
-        job.refused_hard,
-        job.deadline_at, shape.method, job.state IN ('queued', 'unsure')
+        job.refused_hard, job.deadline_at, shape.method, coalesce(redirect.as_get, 0) AS as_get,
+        job.state IN ('queued', 'unsure')
             AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)
             AND NOT EXISTS (SELECT 1 FROM attempt AS later
                             WHERE later.job_id = job.id AND later.n > attempt.n) AS awaits
     FROM attempt JOIN job ON job.id = attempt.job_id JOIN shape ON shape.id = job.shape_id
+    LEFT JOIN redirect ON redirect.job_id = job.id
     JOIN partition ON partition.id = job.partition_id
     WHERE attempt.call_id = ?1 AND attempt.reason IS NULL";
 pub(super) const ATTEMPT_ADD: &str = "INSERT INTO attempt (job_id, n, call_id, sent_at, ended_at,
-        status, reason, source, limit_name, hint_at, detail)
-    VALUES (:job, :n, :call, :sent, :ended, :status, :reason, :source, :limit, :hint, :detail)";
+        status, reason, source, limit_name, hint_at, detail, redirect)
+    VALUES (:job, :n, :call, :sent, :ended, :status, :reason, :source, :limit, :hint, :detail,
+        :redirect)";
 pub(super) const ATTEMPT_COMPLETE: &str = "UPDATE attempt SET sent_at = :sent, ended_at = :ended,
     status = :status, reason = :reason, source = :source, limit_name = :limit, hint_at = :hint,
-    detail = :detail WHERE call_id = :call AND job_id = :job AND n = :n AND reason IS NULL";
+    detail = :detail, redirect = :redirect
+    WHERE call_id = :call AND job_id = :job AND n = :n AND reason IS NULL";
 /// A job that is told to wait, and does not back off itself, keeps its place.
 pub(super) const JOB_AGAIN: &str = "UPDATE job SET state = 'queued', ended_at = NULL,
     attempts = max(attempts, :n), failures = :failures, refused_hard = :hard,
     due_at = CASE WHEN :due > :now THEN :due ELSE min(due_at, :due) END,
     status = :status, reason = :reason, detail = :detail WHERE id = :id";
+pub(super) const REDIRECT_SET: &str = "INSERT INTO redirect (job_id, url, hops, as_get, away)
+    VALUES (:job, :url, :hops, :as_get, :away) ON CONFLICT DO UPDATE SET url = excluded.url,
+        hops = excluded.hops, as_get = excluded.as_get, away = excluded.away";
 pub(super) const JOB_END: &str = "UPDATE job SET state = :state, attempts = max(attempts, :n),
     ended_at = :now, status = :status, reason = :reason, detail = :detail, fields = :fields,
     could_go_at = :could_go, limit_name = :limit WHERE id = :id";

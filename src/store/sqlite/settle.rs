@@ -153,6 +153,7 @@ impl<'t> Settle<'t> {
             policy: &self.upstream.retry,
             repeatable: self.part.repeatable,
             left: self.settlement.left,
+            redirected: self.settlement.redirect.is_some(),
             deadline_at: self.part.deadline_at,
             failures: self.part.failures,
             job_refused_hard: self.part.refused_hard,
@@ -183,6 +184,7 @@ impl<'t> Settle<'t> {
             ":source": reading.source, ":limit": reading.limit,
             ":hint": reading.retry_at.map(|at| self.txn.now.to_store(at).as_nanos()),
             ":detail": reading.detail,
+            ":redirect": self.settlement.redirect.as_ref().map(|redirect| &redirect.url),
         })?;
         Ok(())
     }
@@ -224,6 +226,7 @@ impl<'t> Settle<'t> {
         let (state, detail) = match next.job {
             JobNext::Again { due_at, failure } => {
                 self.queue_again(next, due_at, failure)?;
+                self.redirect()?;
                 return Ok(SettleEnd::Again(due_at));
             }
             JobNext::Done => (JobState::Done, detail.clone()),
@@ -249,6 +252,17 @@ impl<'t> Settle<'t> {
             ":failures": self.part.failures + u32::from(failure), ":hard": next.refused_hard,
             ":status": self.settlement.status, ":reason": next.reason.name(),
             ":detail": self.settlement.reading.detail,
+        })?;
+        Ok(())
+    }
+
+    /// The job's next call goes to another address.
+    fn redirect(&self) -> rusqlite::Result<()> {
+        let Some(redirect) = &self.settlement.redirect else { return Ok(()) };
+        let mut set = self.txn.conn.prepare_cached(queries::REDIRECT_SET)?;
+        set.execute(named_params! {
+            ":job": self.part.job.0, ":url": redirect.url, ":hops": redirect.hops,
+            ":as_get": redirect.as_get, ":away": redirect.away,
         })?;
         Ok(())
     }

@@ -92,14 +92,16 @@ fn line(attempt: &AttemptView, times: &Times) -> String {
     let status = attempt.status.map_or("---".to_owned(), |status| status.to_string());
     let reason = attempt.reason.as_deref().unwrap_or("lost");
     let hint = attempt.hint_at.map(|at| format!(" come back {}", times.here(at)));
+    let redirect = attempt.redirect.as_ref().map(|url| format!(" -> {url}"));
     let text = format!(
-        "{} {} job {} attempt {} {status} {reason}{} {}",
+        "{} {} job {} attempt {} {status} {reason}{} {}{}",
         times.here(attempt.sent_at),
         attempt.upstream,
         attempt.job,
         attempt.n,
         hint.unwrap_or_default(),
-        attempt.url
+        attempt.url,
+        redirect.unwrap_or_default()
     );
     visible(&text).into_owned()
 }

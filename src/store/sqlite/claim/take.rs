@@ -98,13 +98,15 @@ impl Round<'_> {
             slot_at: slot,
             expires_at: slot + request.timeout + LEASE_MARGIN,
             block_seq: self.block_seq,
-            repeatable: job.repeatable && request.is_repeatable(&job.request.method),
+            repeatable: job.redirect.as_ref().is_some_and(|redirect| redirect.as_get)
+                || job.repeatable && request.is_repeatable(&job.request.method),
             paced: took.paced,
             job: ClaimedJob {
                 id: job.id,
                 attempt: job.attempts + 1,
                 added_at: job.added_at,
                 request: job.request,
+                redirect: job.redirect,
                 columns: job.columns,
                 deadline_at: job.deadline_at,
             },

@@ -7,6 +7,7 @@ use rusqlite::named_params;
 use super::Round;
 use crate::clock::Timestamp;
 use crate::job::{CallId, Columns, JobId, Request};
+use crate::redirect::Redirect;
 use crate::store::sqlite::instances::{Index, from_json};
 use crate::store::sqlite::places;
 use crate::store::sqlite::queries;
@@ -32,6 +33,7 @@ pub(super) struct HeadJob {
     pub deadline_at: Option<Timestamp>,
     pub repeatable: bool,
     pub request: Request,
+    pub redirect: Option<Redirect>,
     pub columns: Columns,
 }
 
@@ -158,6 +160,17 @@ fn head_job(row: &rusqlite::Row<'_>) -> rusqlite::Result<HeadJob> {
             headers: from_json(&row.get::<_, String>("headers")?),
             body: has_body.then(|| row.get("body")).transpose()?,
         },
+        redirect: redirect(row)?,
         columns: from_json(&row.get::<_, String>("columns")?),
     })
+}
+
+fn redirect(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<Redirect>> {
+    let Some(url) = row.get("redirect_url")? else { return Ok(None) };
+    Ok(Some(Redirect {
+        url,
+        hops: row.get("hops")?,
+        as_get: row.get("as_get")?,
+        away: row.get("away")?,
+    }))
 }

@@ -146,6 +146,7 @@ fn attempt_row(row: &Row<'_>, now: Now) -> rusqlite::Result<AttemptView> {
         limit: row.get("limit_name")?,
         hint_at: at(row.get("hint_at")?),
         detail: row.get("detail")?,
+        redirect: row.get("redirect")?,
         body: None,
     })
 }

@@ -97,6 +97,14 @@ pub(in crate::store::sqlite) const ACT_RETRY: &str =
     due_at = ?, failures = 0, refused_hard = 0, fields = NULL, limit_name = NULL, could_go_at = NULL,
     deadline_at = CASE WHEN deadline_at <= ? THEN NULL ELSE deadline_at END";
 
+/// Who is sent again begins at its own address.
+pub(in crate::store::sqlite) fn forget_redirects(condition: &str) -> String {
+    format!(
+        "DELETE FROM redirect WHERE job_id IN (SELECT id FROM job WHERE {condition} \
+         AND {NOT_RUNNING} ORDER BY id LIMIT ?)"
+    )
+}
+
 pub(in crate::store::sqlite) const PRUNE: &str = "DELETE FROM job";
 
 pub(in crate::store::sqlite) fn prune_bodies(condition: &str) -> String {

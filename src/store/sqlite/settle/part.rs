@@ -68,7 +68,8 @@ impl Part {
             false => Standing::Overtaken,
         };
         let method: String = row.get("method")?;
-        let repeatable = row.get("repeatable")? && upstream.request.is_repeatable(&method);
+        let repeatable =
+            row.get("as_get")? || row.get("repeatable")? && upstream.request.is_repeatable(&method);
         Part::read(row, standing, repeatable, Vec::new())
     }
 

@@ -16,8 +16,8 @@ const TOGETHER: usize = 3;
 impl Settle<'_> {
     /// The upstream answered as if nothing stood in the way: what this call probed opens again.
     pub(super) fn open(&mut self) -> rusqlite::Result<()> {
-        // No answer says nothing about the block: another probe goes.
-        let answered = self.settlement.status.is_some();
+        // No answer says nothing about the block, nor does one from the way: another probe goes.
+        let answered = self.settlement.status.is_some() && self.settlement.redirect.is_none();
         for instance in super::unprobe(self.txn, self.settlement.call)? {
             if answered {
                 let mut open = self.txn.conn.prepare_cached(queries::INSTANCE_OPEN)?;
