@@ -32,6 +32,7 @@ mod processes {
     mod rate;
     #[cfg(target_os = "linux")]
     mod reboot;
+    mod redirect;
     mod refusal;
     mod secrets;
     mod store_trouble;

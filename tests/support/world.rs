@@ -35,6 +35,11 @@ impl World {
         World { home: Home::new(), environment: Vec::new(), practice: Some(practice), runtime }
     }
 
+    /// A further upstream, on a host of its own (another port).
+    pub fn another(&self, config: Config) -> Practice {
+        self.runtime.block_on(Practice::start(config)).unwrap()
+    }
+
     /// With the quota file `shop`: its `[request]` calls `/{id}`, `text` follows.
     pub fn with(config: Config, text: &str) -> World {
         let world = World::new(config);
