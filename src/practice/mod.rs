@@ -28,13 +28,14 @@
 //!   with `Retry-After` ([`RetryAfter`]: seconds, date, milliseconds or none). A refused call costs
 //!   no quota. The counting is its own: it shares no code with what it is there to check.
 //! - **Scripts** ([`Script`], [`Answer`]) answer chosen paths, from the nth call on and so many
-//!   times: a status, headers and body, late, never, cut, in drops or huge. A scripted 429 or 503 is
+//!   times: a status, headers and body, late, never, cut, in drops, huge or a bomb. A scripted 429 or 503 is
 //!   the upstream's own whim: it is counted as `scripted`, not as `refused`, and costs no quota. With
 //!   [`Script::closing`] calls that come before its `Retry-After` is over are counted as `early`.
 //! - **Arrivals** ([`Arrival`]) are told by [`Practice::arrivals`]; instants are store time of a
 //!   [`Timeline`](crate::clock::Timeline) of its own, over the clock of [`Config::clock`].
 //! - `GET /_stats` gives [`Stats`] as JSON, `GET /_count` the words `OK REFUSED`. Neither is counted.
 
+mod bomb;
 mod config;
 mod count;
 mod ledger;

@@ -68,6 +68,8 @@ pub enum Manner {
     Drip(Duration),
     /// So many bytes, of no announced length.
     Huge(u64),
+    /// Packed by gzip, so many bytes once it is unpacked; the answer's own body is not sent.
+    Bomb(u64),
 }
 
 impl Answer {

@@ -18,6 +18,7 @@ use futures_util::stream;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
+use super::bomb;
 use super::config::{Config, RetryAfter};
 use super::ledger::{Arrival, Ledger, Ruling, Ticket, Verdict};
 use super::script::{Answer, Manner};
@@ -206,6 +207,10 @@ async fn scripted(upstream: &Arc<Upstream>, answer: Answer, open: Open) -> Respo
         }
         Manner::Drip(pause) => drip(answer.body, pause, open),
         Manner::Huge(bytes) => huge(bytes, open),
+        Manner::Bomb(bytes) => {
+            response.headers_mut().insert("content-encoding", HeaderValue::from_static("gzip"));
+            bomb(bytes, open)
+        }
     };
     response
 }
@@ -244,6 +249,13 @@ fn huge(bytes: u64, open: Open) -> Body {
         let sent = PIECE.get(..piece).filter(|sent| !sent.is_empty())?;
         let left = left.saturating_sub(u64::try_from(piece).unwrap_or(u64::MAX));
         Some((Ok::<_, Infallible>(Bytes::from_static(sent)), (left, open)))
+    }))
+}
+
+fn bomb(bytes: u64, open: Open) -> Body {
+    let pieces = bomb::pieces(bytes);
+    Body::from_stream(stream::unfold((pieces, open), |(mut pieces, open)| async move {
+        Some((Ok::<_, Infallible>(pieces.next()?), (pieces, open)))
     }))
 }
 

@@ -147,6 +147,22 @@ async fn bodies_can_be_cut_dripped_and_huge() {
 }
 
 #[tokio::test]
+async fn a_bomb_unpacks_to_what_it_says() {
+    let bytes = 7 << 20;
+    let bomb = Answer::new(200).manner(Manner::Bomb(bytes));
+    let bench = bench(Config::new().script(Script::new("*", bomb))).await;
+    let mut response = bench.get("/bomb").await;
+    let mut unpacked = 0;
+    while let Ok(Some(chunk)) = response.chunk().await {
+        assert!(chunk.iter().all(|byte| *byte == b'x'));
+        unpacked += chunk.len() as u64;
+    }
+    assert!(bytes.abs_diff(unpacked) < 10_000, "{unpacked}");
+    let packed: usize = bomb::pieces(1 << 30).map(|piece| piece.len()).sum();
+    assert!(packed < 7 << 20, "{packed}");
+}
+
+#[tokio::test]
 async fn arrivals_tell_what_was_sent() {
     let bench = bench(Config::new().keep_headers()).await;
     let call = bench.client.post(bench.practice.url("/a/b?c=d")).header("x-key", "k").body("hello");
