@@ -29,6 +29,10 @@ const UNPACED_SLACK: Duration = Duration::from_secs(1);
 
 /// Of a body that was cut so much of the end is not kept: half of a secret would not be found in it.
 const CUT_EDGE: usize = 16 * 1024;
+
+/// Half of a JSON text is none.
+const TOO_LONG: &str = "; the answer is too long to be read to its end, so no fields were taken";
+
 const HTTPS: &str = "https:";
 
 /// What a call needs on its way.
@@ -211,6 +215,9 @@ impl<S: Store, T: Transport> Way<S, T> {
         }
         let redirect = follow(call, url, &mut reading, received.status, redactor);
         reading.detail = redactor.redact(&reading.detail).into_owned();
+        if received.cut && reading.reason.is_success() && !self.upstream.results.is_empty() {
+            reading.detail.push_str(TOO_LONG);
+        }
         let body = self.kept(&reading, body, received.cut);
         let fields = self.fields(received, redactor);
         let status = Some(received.status);

@@ -8,8 +8,9 @@ use reqwest::header::HeaderMap;
 use super::prepare::Prepared;
 use crate::clock::{Timeline, Timestamp};
 
-/// Bytes of a body that are read, counted after decompression.
-const READ_CAP: usize = 1024 * 1024;
+/// Bytes of a body that are read, counted after decompression. With the client's own buffers (up to
+/// 400 KiB a connection) 64 of them at once take some 30 MiB.
+const READ_CAP: usize = 256 * 1024;
 
 /// An answer as it came in.
 #[derive(Clone, Debug)]
@@ -90,12 +91,22 @@ impl Transport for HttpTransport {
         while let Some(chunk) = response.chunk().await.map_err(|error| no_answer(error, timeout))? {
             let room = READ_CAP - body.len();
             cut = chunk.len() > room;
+            grow(&mut body, chunk.len());
             body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
             if cut {
                 break;
             }
         }
         Ok(Received { status, headers, body, cut, received_at })
+    }
+}
+
+/// Doubled as a vector doubles itself, but never beyond the cap.
+fn grow(body: &mut Vec<u8>, more: usize) {
+    let needed = (body.len() + more).min(READ_CAP);
+    if needed > body.capacity() {
+        let room = (body.capacity() * 2).clamp(needed, READ_CAP);
+        body.reserve_exact(room - body.len());
     }
 }
 
@@ -106,20 +117,36 @@ fn fields(headers: &HeaderMap) -> Vec<(String, String)> {
     headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect()
 }
 
-/// What reqwest says, without the address: it may hold a secret.
+/// Why it came about, the nearest first.
+fn causes(error: &dyn Error) -> Vec<String> {
+    let mut causes = Vec::new();
+    let mut cause = error.source();
+    while let Some(because) = cause {
+        causes.push(because.to_string());
+        cause = because.source();
+    }
+    causes
+}
+
+/// What reqwest says, without the address but for its host: it may hold a secret.
 fn no_answer(error: reqwest::Error, timeout: Duration) -> NoAnswer {
     // Neither a connection that never came about nor a request that could not be made has left.
-    let left = !error.is_connect() && !error.is_builder();
+    let is_connect = error.is_connect();
+    let left = !is_connect && !error.is_builder();
+    let host = error.url().and_then(|url| url.host_str()).map(str::to_owned);
     let error = error.without_url();
     if error.is_timeout() {
         let what = if left { "no whole answer" } else { "no connection" };
         return NoAnswer { left, detail: format!("{what} within {} s", timeout.as_secs_f64()) };
     }
-    let mut detail = error.to_string();
-    let mut cause = error.source();
-    while let Some(because) = cause {
-        detail = format!("{detail}: {because}");
-        cause = because.source();
-    }
+    let causes = causes(&error);
+    // The client's own layers say no more than that.
+    let (what, causes) = match (&host, causes.as_slice()) {
+        (Some(host), [_, causes @ ..]) if is_connect => {
+            (format!("no connection to {host}"), causes)
+        }
+        (_, causes) => (error.to_string(), causes),
+    };
+    let detail = causes.iter().fold(what, |text, cause| format!("{text}: {cause}"));
     NoAnswer { left, detail }
 }
