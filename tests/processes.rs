@@ -36,5 +36,8 @@ mod processes {
     mod refusal;
     mod secrets;
     mod store_trouble;
-    mod upstream_trouble;
+    mod trouble_connection;
+    mod trouble_refusal;
+    mod trouble_size;
+    mod trouble_time;
 }

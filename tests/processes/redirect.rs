@@ -4,6 +4,7 @@ use paceline::practice::{Answer, Config, Script};
 use serde_json::Value;
 use std::time::Duration;
 
+use crate::support::trouble::Trouble;
 use crate::support::world::World;
 
 fn to(status: u16, location: &str) -> Answer {
@@ -225,6 +226,17 @@ fn a_redirect_that_leads_nowhere_holds_the_partition_and_says_why() {
         let why = world.json(&["why", "shop"]);
         assert!(why[0]["detail"].as_str().unwrap().contains(says), "{why}");
     }
+}
+
+#[test]
+fn loops_are_bounded_and_nobody_else_notices() {
+    let config = Config::new().script(Script::new("/sick/*", to(307, "/sick/round")));
+    let trouble = Trouble::new(config, "", 30);
+    let ran = trouble.run(&["run"]);
+    assert_eq!(ran.code, 3, "{ran}");
+    assert_eq!(trouble.calls(), 30 * 11);
+    assert_eq!(trouble.world.jobs(), [("done".to_owned(), 40), ("failed".to_owned(), 30)].into());
+    trouble.nobody_noticed(Duration::from_secs(4));
 }
 
 #[test]

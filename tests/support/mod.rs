@@ -13,6 +13,8 @@
 pub mod process;
 #[cfg(target_os = "linux")]
 pub mod shim;
+pub mod tls;
+pub mod trouble;
 pub mod world;
 
 use std::fmt;
@@ -29,11 +31,13 @@ pub struct Ran {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
+    /// The most memory it took, in KiB, as far as it was watched.
+    pub peak: u64,
 }
 
 impl fmt::Display for Ran {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Ran { code, stdout, stderr } = self;
+        let Ran { code, stdout, stderr, .. } = self;
         write!(f, "exit {code}\n--- stdout\n{stdout}\n--- stderr\n{stderr}")
     }
 }
@@ -110,5 +114,6 @@ fn ran(output: &Output) -> Ran {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        peak: 0,
     }
 }

@@ -88,7 +88,9 @@ impl Process {
     /// Waits for its end.
     pub fn finish(mut self) -> Ran {
         let begun = Instant::now();
+        let mut peak = 0;
         let status = loop {
+            peak = self.peak().unwrap_or(peak);
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
@@ -100,7 +102,15 @@ impl Process {
             code: status.code().unwrap_or(-1),
             stdout: self.stdout.whole(),
             stderr: self.stderr.whole(),
+            peak,
         }
+    }
+
+    /// The most memory that it took so far, in KiB; `None` once it has ended.
+    fn peak(&self) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        line.trim().trim_end_matches(" kB").parse().ok()
     }
 
     /// Waits until it has said `text` on stderr.

@@ -1,0 +1,78 @@
+//! Upstreams that take their time: no answer, in drops, cut off. Each is given up at the timeout.
+
+use std::time::{Duration, Instant};
+
+use paceline::practice::{Answer, Config, Manner, Script};
+use serde_json::Value;
+
+use crate::support::trouble::Trouble;
+use crate::support::world::World;
+
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+const PATIENT: &str = "timeout = \"2s\"\n[retry]\nmax_attempts = 2\ninitial = \"20ms\"\n";
+
+fn attempts(world: &World, job: &str) -> Vec<Value> {
+    world.json(&["show", job])["attempts"].as_array().unwrap().clone()
+}
+
+/// Twenty jobs of a partition in trouble of this manner, tried twice each.
+fn endure(manner: Manner, at_most: Duration) -> Trouble {
+    let answer = Answer::new(200).body("drop by drop by drop").manner(manner);
+    let config = Config::new().script(Script::new("/sick/*", answer));
+    let trouble = Trouble::new(config, PATIENT, 20);
+    let begun = Instant::now();
+    let ran = trouble.run(&["run"]);
+    assert!(begun.elapsed() < at_most, "{:?}", begun.elapsed());
+    assert_eq!(ran.code, 3, "{ran}");
+    assert_eq!(trouble.calls(), 40);
+    assert_eq!(trouble.world.jobs(), [("done".to_owned(), 40), ("failed".to_owned(), 20)].into());
+    trouble.nobody_noticed(TIMEOUT);
+    trouble
+}
+
+#[test]
+fn who_never_answers_is_given_up_at_the_timeout() {
+    let trouble = endure(Manner::Hang, TIMEOUT * 4);
+    let attempts = attempts(&trouble.world, "1");
+    assert!(attempts[0]["detail"].as_str().unwrap().contains("no whole answer within 2 s"));
+}
+
+#[test]
+fn who_answers_in_drops_is_given_up_at_the_timeout() {
+    // Each drop comes in time; the timeout is for all of them.
+    let trouble = endure(Manner::Drip(TIMEOUT / 4), TIMEOUT * 4);
+    let attempts = attempts(&trouble.world, "1");
+    assert!(attempts[0]["detail"].as_str().unwrap().contains("no whole answer within 2 s"));
+}
+
+#[test]
+fn an_answer_that_is_cut_is_no_answer() {
+    endure(Manner::Cut, TIMEOUT * 4);
+}
+
+#[test]
+fn an_answer_that_is_cut_is_tried_again() {
+    let cut = Answer::new(200).body("half of this").manner(Manner::Cut);
+    let text = "[retry]\ninitial = \"20ms\"\n";
+    let world = World::with(Config::new().script(Script::new("/0", cut).times(2)), text);
+    world.add(0, 1);
+    let ran = world.run(&["run"]);
+    assert_eq!((ran.code, world.count()), (0, 3), "{ran}");
+    let attempts = attempts(&world, "1");
+    assert_eq!(attempts[0]["reason"], "transient", "{attempts:?}");
+    assert_eq!(attempts[2]["reason"], "ok", "{attempts:?}");
+}
+
+#[test]
+fn an_unrepeatable_call_without_an_answer_is_unsure_and_not_sent_again() {
+    let config = Config::new()
+        .script(Script::new("/0", Answer::new(200).manner(Manner::Hang)))
+        .script(Script::new("/1", Answer::new(200).body("half of this").manner(Manner::Cut)));
+    let text = "method = \"POST\"\nbody = 'x'\ntimeout = \"300ms\"\n";
+    let world = World::with(config, text);
+    world.add(0, 3);
+    let ran = world.run(&["run"]);
+    assert_eq!((ran.code, world.count()), (3, 3), "{ran}");
+    assert_eq!(world.jobs(), [("done".to_owned(), 1), ("unsure".to_owned(), 2)].into());
+}
