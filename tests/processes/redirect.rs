@@ -25,8 +25,12 @@ fn one_hop_is_a_call_of_its_own_and_is_told() {
     let config = Config::new().script(Script::new("/0", to(301, "new/0?x={y}&z=${env:HOME}")));
     let world = World::with(config, "");
     world.add(0, 1);
-    let ran = world.run(&["run", "--json"]);
+    let ran = world.run(&["run", "--json", "--verbose"]);
     assert_eq!(ran.code, 0, "{ran}");
+    assert!(
+        ran.stderr.contains("301 ok, goes again") && ran.stderr.contains("redirected to"),
+        "{ran}"
+    );
     assert!(ran.stdout.contains("\"sent\": 2") || ran.stdout.contains("\"sent\":2"), "{ran}");
     assert_eq!(paths(&world), ["GET /0", "GET /new/0"]);
     assert_eq!(world.arrivals()[1].query.as_deref(), Some("x=%7By%7D&z=$%7Benv:HOME%7D"));

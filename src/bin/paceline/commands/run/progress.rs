@@ -279,8 +279,9 @@ fn answer(event: &Event) -> Option<String> {
         return None;
     };
     let status = status.map_or("no answer".to_owned(), |status| status.to_string());
-    let end = if *state == JobState::Queued { "goes again" } else { state.name() };
-    let said = if reason.is_success() { String::new() } else { format!(" ({detail})") };
+    let again = *state == JobState::Queued;
+    let end = if again { "goes again" } else { state.name() };
+    let said = if reason.is_success() && !again { String::new() } else { format!(" ({detail})") };
     let said = visible(&said).into_owned();
     Some(format!("{upstream} job {job} attempt {attempt}: {status} {reason}, {end}: {url}{said}"))
 }
