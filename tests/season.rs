@@ -1,7 +1,8 @@
 //! Promises 1, 2 and 5 over a season, in seconds: 33 hours of a catalogue of 1.2 million rows at ten a
 //! second, and a year of 200 calls a day in Los Angeles. The upstreams count strictly, and each in its
 //! own way; they know nothing of how it was decided.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(clippy::cast_possible_wrap)]
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;

@@ -51,9 +51,10 @@ impl Redactor {
                 .configure(Regex::config().nfa_size_limit(Some(PATTERN_LIMIT)))
                 .syntax(syntax::Config::new().unicode(false).utf8(false))
                 .build_many(&patterns)
+                .ok()
         });
-        let blind = matches!(made, Some(Err(_)));
-        Redactor { patterns: made.and_then(Result::ok), placeholders, blind }
+        let blind = matches!(made, Some(None));
+        Redactor { patterns: made.flatten(), placeholders, blind }
     }
 
     /// The text with placeholders.
