@@ -107,7 +107,7 @@ impl Process {
     }
 
     /// The most memory that it took so far, in KiB; `None` once it has ended.
-    fn peak(&self) -> Option<u64> {
+    pub fn peak(&self) -> Option<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
         line.trim().trim_end_matches(" kB").parse().ok()
