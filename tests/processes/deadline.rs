@@ -18,8 +18,11 @@ fn a_job_whose_next_instant_is_past_its_deadline_expires_at_once() {
     let jobs = world.json(&["jobs", "--state", "expired"]);
     let detail = jobs[0]["detail"].as_str().unwrap();
     println!("{detail}");
-    let at = detail.strip_prefix("it could have gone at ").unwrap().split(',').next().unwrap();
+    let at = detail.strip_prefix("it could have gone at ").unwrap().split(' ').next().unwrap();
     let away = at.parse::<chrono::DateTime<chrono::Utc>>().unwrap() - chrono::Utc::now();
     assert!((58..=60).contains(&away.num_minutes()), "{detail}");
-    assert!(detail.contains("past its deadline"), "{detail}");
+    assert!(detail.contains("for the limit `slow`, which is past its deadline"), "{detail}");
+    let why = world.json(&["why", &jobs[0]["id"].to_string()]);
+    assert_eq!((&why["state"], &why["limit"]), (&"expired".into(), &"slow".into()), "{why}");
+    assert!(why["until"].as_str().unwrap().starts_with(at.trim_end_matches(|c| c != ':')), "{why}");
 }

@@ -10,30 +10,34 @@ use crate::support::world::World;
 
 const TIMEOUT: Duration = Duration::from_secs(2);
 
+const JOBS: usize = 8;
+
 const PATIENT: &str = "timeout = \"2s\"\n[retry]\nmax_attempts = 2\ninitial = \"20ms\"\n";
 
 fn attempts(world: &World, job: &str) -> Vec<Value> {
     world.json(&["show", job])["attempts"].as_array().unwrap().clone()
 }
 
-/// Twenty jobs of a partition in trouble of this manner, tried twice each.
+/// Eight jobs of a partition in trouble of this manner, tried twice each: while nothing was ever answered,
+/// four are out at a time.
 fn endure(manner: Manner, at_most: Duration) -> Trouble {
     let answer = Answer::new(200).body("drop by drop by drop").manner(manner);
     let config = Config::new().script(Script::new("/sick/*", answer));
-    let trouble = Trouble::new(config, PATIENT, 20);
+    let trouble = Trouble::new(config, PATIENT, JOBS);
     let begun = Instant::now();
     let ran = trouble.run(&["run"]);
     assert!(begun.elapsed() < at_most, "{:?}", begun.elapsed());
     assert_eq!(ran.code, 3, "{ran}");
-    assert_eq!(trouble.calls(), 40);
-    assert_eq!(trouble.world.jobs(), [("done".to_owned(), 40), ("failed".to_owned(), 20)].into());
+    assert_eq!(trouble.calls(), JOBS * 2);
+    let jobs = [("done".to_owned(), 40), ("failed".to_owned(), JOBS as u64)];
+    assert_eq!(trouble.world.jobs(), jobs.into());
     trouble.nobody_noticed(TIMEOUT);
     trouble
 }
 
 #[test]
 fn who_never_answers_is_given_up_at_the_timeout() {
-    let trouble = endure(Manner::Hang, TIMEOUT * 4);
+    let trouble = endure(Manner::Hang, TIMEOUT * 7);
     let attempts = attempts(&trouble.world, "1");
     assert!(attempts[0]["detail"].as_str().unwrap().contains("no whole answer within 2 s"));
 }
@@ -41,7 +45,7 @@ fn who_never_answers_is_given_up_at_the_timeout() {
 #[test]
 fn who_answers_in_drops_is_given_up_at_the_timeout() {
     // Each drop comes in time; the timeout is for all of them.
-    let trouble = endure(Manner::Drip(TIMEOUT / 4), TIMEOUT * 4);
+    let trouble = endure(Manner::Drip(TIMEOUT / 4), TIMEOUT * 7);
     let attempts = attempts(&trouble.world, "1");
     assert!(attempts[0]["detail"].as_str().unwrap().contains("no whole answer within 2 s"));
 }
