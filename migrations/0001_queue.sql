@@ -100,7 +100,7 @@ CREATE TABLE partition (
     better_at     INTEGER,                        -- when a job of a better priority is due
     waits_on      INTEGER REFERENCES limit_instance (id),
     gate_id       INTEGER REFERENCES limit_instance (id),
-    answered      INTEGER NOT NULL DEFAULT 0 CHECK (answered IN (0, 1)),  -- by anything but a refusal
+    answered      INTEGER NOT NULL DEFAULT 0 CHECK (answered IN (0, 1)),  -- its last call, refusals apart
     hard_refusals INTEGER NOT NULL DEFAULT 0,     -- in a row: misconfigured, forbidden, auth_expired
     held_at       INTEGER,
     held_reason   TEXT,

@@ -120,6 +120,7 @@ subjects! {
         a_hint_too_far_away_is_a_hold,
         an_endless_retry_after_zero_is_bounded,
         of_one_never_answered_few_are_out_at_a_time,
+        of_one_that_fell_silent_few_are_out_at_a_time,
         a_first_answer_is_news,
         hints_under_way_are_one_refusal,
     }

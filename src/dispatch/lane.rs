@@ -26,7 +26,7 @@ const LEAST_LEAD: Duration = Duration::from_millis(10);
 /// a rate's next slots are claimed ahead: else each claim would leave a gap.
 const MOST_LEAD: Duration = Duration::from_millis(100);
 
-/// Calls that may be out of a partition that was never answered.
+/// Calls that may be out of a partition that was not answered.
 const UNANSWERED: usize = 4;
 
 /// How often a waiting runner looks at its quota file, its secrets and the time.

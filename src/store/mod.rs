@@ -48,8 +48,9 @@ pub struct Claim {
     pub most: usize,
     /// No slot before this long from now: the time it takes to hand a claim over.
     pub lead: std::time::Duration,
-    /// Of a partition that was never answered, at most this many are out at a time: should the upstream
-    /// refuse whatever comes, no more than these find out. At least 1.
+    /// Of a partition that was not answered, never or not the last time, at most this many are out at a
+    /// time: should the upstream refuse whatever comes, or be silent, no more than these find out. At
+    /// least 1.
     pub unanswered: usize,
 }
 

@@ -401,6 +401,28 @@ pub fn of_one_never_answered_few_are_out_at_a_time<S: Store>(make: Make<'_, S>) 
     assert!(w.claim(64).len() > 20, "once it answers all go");
 }
 
+pub fn of_one_that_fell_silent_few_are_out_at_a_time<S: Store>(make: Make<'_, S>) {
+    let mut w = World::new(make, &by_site());
+    w.unanswered = 4;
+    w.add(30, &[("site", "a")]);
+    let mut out = w.claim(64);
+    w.ok(&out.remove(0));
+    out.extend(w.claim(10));
+    assert_eq!(out.len(), 13);
+    let mut silence = |w: &World<S>| {
+        let mut lost = w.answer(&out.remove(0), said(Reason::Transient));
+        lost.status = None;
+        w.settle(lost);
+    };
+    (0..9).for_each(|_| silence(&w));
+    assert!(w.claim(64).is_empty(), "four are out still");
+    silence(&w);
+    let next = w.claim(64);
+    assert_eq!(next.len(), 1, "one takes its place");
+    w.ok(&next[0]);
+    assert!(w.claim(64).len() > 10, "it answers again");
+}
+
 pub fn a_first_answer_is_news<S: Store>(make: Make<'_, S>) {
     let mut w = World::new(make, &by_site());
     w.unanswered = 4;

@@ -125,8 +125,8 @@ fn find_place(txn: &Txn<'_>, partition: i64) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// As [`refresh`], where a call of the partition has ended: while none was ever answered it may wait for
-/// just that, at its own gate.
+/// As [`refresh`], where a call of the partition has ended: while none is answered it may wait for just
+/// that, at its own gate.
 pub(super) fn refresh_unanswered(txn: &Txn<'_>, partition: i64) -> rusqlite::Result<()> {
     if txn.conn.prepare_cached(queries::PARTITION_WAITS_FOR_ITSELF)?.exists([partition])? {
         ask_again(txn, partition)?;

@@ -124,7 +124,8 @@ pub(super) const PARTITION_WAITS_FOR_ITSELF: &str = "SELECT 1 FROM partition
     WHERE partition.id = ?1 AND partition.place = 'limit' AND limit_instance.limit_name = ''";
 pub(super) const PARTITION_ASK_AGAIN: &str = "UPDATE partition SET place = 'ready', waits_on = NULL
     WHERE id = ?1 AND place = 'limit'";
-pub(super) const PARTITION_ANSWERED: &str = "UPDATE partition SET answered = 1 WHERE id = ?1";
+pub(super) const PARTITION_ANSWERED: &str =
+    "UPDATE partition SET answered = :answered WHERE id = :id";
 pub(super) const PARTITION_CALLS: &str = "SELECT count(*) FROM call WHERE partition_id = ?1";
 pub(super) const PARTITION_HARD: &str =
     "UPDATE partition SET hard_refusals = :count WHERE id = :id";

@@ -72,7 +72,7 @@ impl Round<'_> {
         Ok(Asked::Waits)
     }
 
-    /// The partition has as many calls out as it may have while none was ever answered.
+    /// The partition has as many calls out as it may have while none is answered.
     pub(super) fn wait_for_answer(&mut self, ready: &Ready) -> rusqlite::Result<()> {
         self.visits += 1;
         let gate = self.instances.own_gate(&from_json(&ready.key))?;

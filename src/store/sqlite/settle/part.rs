@@ -33,7 +33,7 @@ pub(super) struct Part {
     pub failures: u32,
     pub refused_hard: bool,
     pub deadline_at: Option<Timestamp>,
-    /// Whether anything of the partition was ever answered, but by a refusal.
+    /// Whether the partition's last call but for refusals was answered at all.
     pub answered: bool,
     /// Refusals in a row of the partition that only a person can lift.
     pub hard_refusals: u32,

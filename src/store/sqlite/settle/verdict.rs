@@ -25,9 +25,10 @@ impl Settle<'_> {
                 open.execute(named_params! { ":id": instance, ":now": now })?;
             }
         }
-        if answered && !self.part.answered {
+        let silent = self.settlement.status.is_none();
+        if (answered && !self.part.answered) || (silent && self.part.answered) {
             let mut set = self.txn.conn.prepare_cached(queries::PARTITION_ANSWERED)?;
-            set.execute([self.part.partition])?;
+            set.execute(named_params! { ":id": self.part.partition, ":answered": answered })?;
         }
         if answered && self.part.hard_refusals > 0 {
             let mut calm = self.txn.conn.prepare_cached(queries::PARTITION_HARD)?;
