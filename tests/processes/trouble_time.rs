@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use paceline::practice::{Answer, Config, Manner, Script};
 use serde_json::Value;
 
+use crate::support::process::until;
 use crate::support::trouble::Trouble;
 use crate::support::world::World;
 
@@ -48,6 +49,21 @@ fn who_answers_in_drops_is_given_up_at_the_timeout() {
     let trouble = endure(Manner::Drip(TIMEOUT / 4), TIMEOUT * 7);
     let attempts = attempts(&trouble.world, "1");
     assert!(attempts[0]["detail"].as_str().unwrap().contains("no whole answer within 2 s"));
+}
+
+#[test]
+fn however_many_are_never_answered_the_well_ones_go_on() {
+    let config =
+        Config::new().script(Script::new("/sick/*", Answer::new(200).manner(Manner::Hang)));
+    let trouble = Trouble::new(config, PATIENT, 200);
+    trouble.world.add_to("shop", 100, 300, &["--set", "site=well"]);
+    let mut run = trouble.world.start(&["run"]);
+    let came =
+        || trouble.world.arrivals().into_iter().filter(|call| call.path.starts_with("/well/"));
+    until("the well ones are sent", || came().count() == 320);
+    run.kill();
+    let (first, last) = (came().next().unwrap().wall, came().last().unwrap().wall);
+    assert!(last.since(first) < TIMEOUT, "they took {:?}", last.since(first));
 }
 
 #[test]
