@@ -16,7 +16,7 @@ use super::transport::Transport;
 use super::{Event, RunError};
 use crate::clock::Timestamp;
 use crate::job::{Columns, JobState};
-use crate::quota::Upstream;
+use crate::quota::{LimitRule, Upstream};
 use crate::store::{Claim, Claimed, Hold, RunnerId, SettleEnd, Settled, Store, StoreError};
 
 /// The least time from a claim to its first slot: what it takes to commit it and hand it over.
@@ -179,7 +179,7 @@ impl<S: Store, T: Transport> Lane<S, T> {
                 0 => Ok(None),
                 most => {
                     let (upstream, runner) = (Arc::clone(&self.upstream), self.runner);
-                    let (lead, unanswered) = (self.lead, UNANSWERED);
+                    let (lead, unanswered) = (self.lead(), UNANSWERED);
                     let wish = Claim { upstream, runner, most, lead, unanswered };
                     self.store.claim(wish).await.map(Some)
                 }
@@ -291,6 +291,16 @@ impl<S: Store, T: Transport> Lane<S, T> {
             }
         }
         Ok(())
+    }
+
+    /// Where no slot can be missed, none lies ahead.
+    fn lead(&self) -> Duration {
+        let is_strict =
+            |rule: &LimitRule| matches!(rule, LimitRule::Rate(_) | LimitRule::Rolling(_));
+        match self.upstream.limits.iter().any(|limit| is_strict(&limit.rule)) {
+            true => self.lead,
+            false => Duration::ZERO,
+        }
     }
 
     /// A job needs a secret that is not there: its partition waits, no other does.
