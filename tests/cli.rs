@@ -18,3 +18,5 @@ mod json;
 mod run;
 #[path = "cli/tools.rs"]
 mod tools;
+#[path = "cli/why.rs"]
+mod why;

@@ -74,6 +74,8 @@ impl Default for RunOptions {
 pub struct Report {
     /// Calls that left.
     pub sent: u64,
+    /// Calls that did not: no connection came about, or nothing could be made of the request.
+    pub unreached: u64,
     /// Jobs of this run that were done.
     pub done: u64,
     /// Jobs of this run that failed.

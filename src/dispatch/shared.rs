@@ -25,6 +25,7 @@ pub(super) struct Shared {
     count: AtomicU64,
     active: AtomicUsize,
     sent: AtomicU64,
+    unreached: AtomicU64,
     done: AtomicU64,
     failed: AtomicU64,
     expired: AtomicU64,
@@ -44,6 +45,7 @@ impl Shared {
             tell,
             active: AtomicUsize::new(0),
             sent: AtomicU64::new(0),
+            unreached: AtomicU64::new(0),
             done: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             expired: AtomicU64::new(0),
@@ -127,9 +129,10 @@ impl Shared {
         self.give_count(1);
     }
 
-    /// A call was sent and settled, and left its job in this state.
-    pub fn count_end(&self, state: JobState) {
-        self.sent.fetch_add(1, Ordering::Relaxed);
+    /// A call was settled, and left its job in this state. One that never `left` was not sent.
+    pub fn count_end(&self, state: JobState, left: bool) {
+        let calls = if left { &self.sent } else { &self.unreached };
+        calls.fetch_add(1, Ordering::Relaxed);
         let counter = match state {
             JobState::Done => &self.done,
             JobState::Failed => &self.failed,
@@ -156,6 +159,7 @@ impl Shared {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Report {
             sent: read(&self.sent),
+            unreached: read(&self.unreached),
             done: read(&self.done),
             failed: read(&self.failed),
             expired: read(&self.expired),

@@ -115,8 +115,11 @@ fn no_answer(error: reqwest::Error, timeout: Duration) -> NoAnswer {
         let what = if left { "no whole answer" } else { "no connection" };
         return NoAnswer { left, detail: format!("{what} within {} s", timeout.as_secs_f64()) };
     }
-    let mut detail = error.to_string();
-    let mut cause = error.source();
+    let (mut detail, mut cause) = match error.is_connect() {
+        // Between the two stands only that it is the client's error, to connect.
+        true => ("cannot connect".to_owned(), error.source().and_then(std::error::Error::source)),
+        false => (error.to_string(), error.source()),
+    };
     while let Some(because) = cause {
         detail = format!("{detail}: {because}");
         cause = because.source();

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use paceline::clock::SystemClock;
 use paceline::job::CallId;

@@ -89,12 +89,15 @@ fn upstream(view: &UpstreamView, times: &Times, context: &Context) -> anyhow::Re
     context.out.text(&format!("{}: {}", view.name, jobs_line(&view.jobs)))?;
     if let Some(held) = &view.held {
         context.out.text(&format!(
-            "  held since {} ({}): {}\n  `paceline resume {}` lets it go",
+            "  held since {} ({}): {}",
             times.here(held.at),
             held.reason,
-            visible(&held.detail),
-            view.name
+            visible(&held.detail)
         ))?;
+    }
+    let holds = why::held(view);
+    if let Some(hold) = holds.first().filter(|_| view.held.is_some()) {
+        context.out.text(&format!("  {}", hold.way_out))?;
     }
     let rows: Vec<_> = view.limits.iter().take(LIMITS_SHOWN).map(|l| limit_row(l, times)).collect();
     if !rows.is_empty() {
@@ -103,6 +106,11 @@ fn upstream(view: &UpstreamView, times: &Times, context: &Context) -> anyhow::Re
     }
     for partition in view.partitions.iter().take(PARTITIONS_SHOWN) {
         context.out.text(&format!("  {}", partition_line(partition, view, times)))?;
+        if let Some(hold) =
+            holds.iter().find(|hold| view.held.is_none() && hold.key == partition.key)
+        {
+            context.out.text(&format!("    {}", hold.way_out))?;
+        }
     }
     let hidden = view.limits.len().saturating_sub(LIMITS_SHOWN) as u64
         + view.partitions.len().saturating_sub(PARTITIONS_SHOWN) as u64
@@ -160,7 +168,7 @@ pub fn partition_line(partition: &PartitionView, view: &UpstreamView, times: &Ti
     match wait.until {
         Some(until) => {
             let zone = zone(view, wait.limit.as_deref());
-            text.push_str(&format!(" until {}", times.both(until, zone)));
+            text.push_str(&format!(" until {}", times.due(until, zone)));
         }
         None if why::state(wait) == "held" => text.push_str(" until a person acts"),
         None => {}

@@ -1,11 +1,13 @@
 //! `why`: what holds a job or an upstream back, and until when.
 
-use paceline::job::{JobId, JobState};
+use paceline::job::{Columns, JobId, JobState};
+use paceline::reading::Reason;
+use paceline::report::status::open;
 use paceline::report::why as told;
 use paceline::report::words::figure;
 use paceline::store::sqlite::SqliteStore;
 use paceline::store::views::{JobView, LimitView, Turn, UpstreamView};
-use paceline::store::{Filter, Store as _};
+use paceline::store::{AttemptFilter, Filter, Store as _};
 use serde_json::Value;
 
 use super::status::{jobs_line, partition_line, zone};
@@ -14,6 +16,9 @@ use crate::context::Context;
 use crate::exit::{Exit, wrong};
 use crate::render::text::{count, grouped, visible};
 use crate::render::time::Times;
+
+/// What is said of an attempt that was lost with its process.
+pub const LOST: &str = "lost";
 
 /// Tells what holds something back.
 pub async fn run(args: WhyArgs, context: &Context) -> anyhow::Result<Exit> {
@@ -52,8 +57,9 @@ async fn job(store: &SqliteStore, what: &str, context: &Context) -> anyhow::Resu
     if let Some(wait) = &job.waiting {
         if let Some(until) = wait.until {
             let zone = zone(&view, wait.limit.as_deref());
-            context.out.text(&format!("  until {}", times.both(until, zone)))?;
+            context.out.text(&format!("  until {}", times.due(until, zone)))?;
         }
+        held(wait.turn, &view, Some(&job.partition), context)?;
         // Its own instances, and those without a key.
         let own = |limit: &&LimitView| {
             limit.key.iter().all(|(name, value)| job.partition.get(name) == Some(value))
@@ -73,6 +79,9 @@ fn reason(job: &JobView, times: &Times) -> String {
             _ => String::new(),
         };
         return match (job.state, job.ended_at) {
+            (JobState::Queued, _) if job.attempts > 0 => {
+                format!("ready: it goes as soon as a runner takes it; its last attempt:{last}")
+            }
             (JobState::Queued, _) => "ready: it goes as soon as a runner takes it".to_owned(),
             (state, Some(at)) => format!("{state} since {}{last}", times.here(at)),
             (state, None) => format!("{state}{last}"),
@@ -129,10 +138,53 @@ async fn upstream(store: &SqliteStore, name: &str, context: &Context) -> anyhow:
     let times = context.times();
     context.out.text(&format!("{name}: {}", jobs_line(&view.jobs)))?;
     partitions(&view, &times, context)?;
+    if open(&view.jobs) > 0 {
+        last_attempt(store, name, &times, context).await?;
+    }
     for limit in &view.limits {
         context.out.text(&format!("  {}", evidence(limit, &times)))?;
     }
     Ok(Exit::Done)
+}
+
+/// What the upstream said last, where that was not what was wished: it may be why nothing moves.
+async fn last_attempt(
+    store: &SqliteStore,
+    name: &str,
+    times: &Times,
+    context: &Context,
+) -> anyhow::Result<()> {
+    let filter =
+        AttemptFilter { upstreams: vec![name.to_owned()], limit: Some(1), ..Default::default() };
+    let Some(last) = store.attempts(filter).await?.pop() else { return Ok(()) };
+    let reason = last.reason.as_deref().unwrap_or(LOST);
+    if reason.parse().is_ok_and(Reason::is_success) {
+        return Ok(());
+    }
+    let status = last.status.map_or("no answer".to_owned(), |status| status.to_string());
+    let said = last.detail.map(|detail| format!(": {detail}")).unwrap_or_default();
+    let when = times.distance(last.sent_at);
+    let text = format!("last attempt (job {}, {when}): {status}, {reason}{said}", last.job);
+    Ok(context.out.text(&format!("  {}", visible(&text)))?)
+}
+
+/// The way out of a hold; of the whole upstream where `key` is `None`.
+fn held(
+    turn: Turn,
+    view: &UpstreamView,
+    key: Option<&Columns>,
+    context: &Context,
+) -> anyhow::Result<()> {
+    if turn != Turn::Held {
+        return Ok(());
+    }
+    let whole = Columns::new();
+    let key = key.filter(|_| view.held.is_none()).unwrap_or(&whole);
+    let holds = told::held(view);
+    match holds.iter().find(|hold| hold.key == *key) {
+        Some(hold) => Ok(context.out.text(&format!("    {}", hold.way_out))?),
+        None => Ok(()),
+    }
 }
 
 fn partitions(view: &UpstreamView, times: &Times, context: &Context) -> anyhow::Result<()> {
@@ -141,13 +193,12 @@ fn partitions(view: &UpstreamView, times: &Times, context: &Context) -> anyhow::
     }
     for partition in &view.partitions {
         context.out.text(&format!("  {}", partition_line(partition, view, times)))?;
-        if partition.wait.turn == Turn::Held {
-            context.out.text(&format!(
-                "    when that is mended: paceline resume {}{}",
-                view.name,
-                key_flags(&partition.key)
-            ))?;
+        if view.held.is_none() {
+            held(partition.wait.turn, view, Some(&partition.key), context)?;
         }
+    }
+    if view.held.is_some() {
+        held(Turn::Held, view, None, context)?;
     }
     if view.omitted > 0 {
         context
@@ -155,16 +206,4 @@ fn partitions(view: &UpstreamView, times: &Times, context: &Context) -> anyhow::
             .text(&format!("  and {}", count(view.omitted, "more instance or partition")))?;
     }
     Ok(())
-}
-
-fn key_flags(key: &paceline::job::Columns) -> String {
-    let quoted = |text: String| match text
-        .chars()
-        .all(|c| c.is_ascii_alphanumeric() || "=-_./:@".contains(c))
-    {
-        true => text,
-        false => format!("'{}'", text.replace('\'', "'\\''")),
-    };
-    let flag = |(name, value)| format!(" --key {}", quoted(format!("{name}={value}")));
-    key.iter().map(flag).collect()
 }

@@ -11,7 +11,7 @@ use crate::render::text::{count, grouped};
 /// `run --json`.
 pub fn json(report: &Report, exit: Exit) -> Value {
     json!({
-        "sent": report.sent, "done": report.done, "failed": report.failed,
+        "sent": report.sent, "unreached": report.unreached, "done": report.done, "failed": report.failed,
         "expired": report.expired, "unsure": report.unsure, "held": report.held,
         "waiting": report.waiting, "next_at": instant(report.next_at),
         "upstream": report.next_upstream, "limit": report.limit, "exit": exit.code(),
@@ -19,7 +19,12 @@ pub fn json(report: &Report, exit: Exit) -> Value {
 }
 
 /// Tells it: as JSON on stdout, or in words on stderr.
-pub fn tell(report: &Report, exit: Exit, context: &Context) -> anyhow::Result<()> {
+pub fn tell(
+    report: &Report,
+    holds: &[String],
+    exit: Exit,
+    context: &Context,
+) -> anyhow::Result<()> {
     if context.global.json {
         return context.out.json(&json(report, exit));
     }
@@ -28,10 +33,8 @@ pub fn tell(report: &Report, exit: Exit, context: &Context) -> anyhow::Result<()
         text.push_str(&format!("\n{}", waiting(report, context)));
     }
     if report.held > 0 {
-        text.push_str(&format!(
-            "\n{} held until a person acts: `paceline status` says why, `paceline resume` lets go",
-            are(report.held)
-        ));
+        text.push_str(&format!("\n{} held until a person acts", are(report.held)));
+        text.extend(holds.iter().map(|hold| format!("\n  {hold}")));
     }
     let ends = [(report.failed, "failed"), (report.unsure, "unsure")];
     for (_, state) in ends.into_iter().filter(|(number, _)| *number > 0) {
@@ -58,6 +61,9 @@ fn sum(report: &Report) -> String {
     ];
     for (number, name) in ends.into_iter().filter(|(number, _)| *number > 0) {
         parts.push(format!("{} {name}", grouped(number)));
+    }
+    if report.unreached > 0 {
+        parts.push(format!("{} could not be sent", count(report.unreached, "call")));
     }
     parts.join(", ")
 }

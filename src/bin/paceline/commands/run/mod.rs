@@ -1,6 +1,7 @@
 //! `run`: send what may be sent.
 
 mod finish;
+mod holds;
 mod leave;
 mod progress;
 
@@ -40,7 +41,11 @@ pub async fn run(args: RunArgs, context: &Context) -> anyhow::Result<Exit> {
     let work = dispatch::run(store.clone(), library, options, leave::on_signals()?, tell);
     let report = progress.beside(work, &store, context).await?;
     let exit = Exit::of_run(&report, &args.fail_on);
-    finish::tell(&report, exit, context)?;
+    let holds = match report.held {
+        0 => Vec::new(),
+        _ => holds::lines(&store, &args.upstreams, context).await?,
+    };
+    finish::tell(&report, &holds, exit, context)?;
     Ok(exit)
 }
 

@@ -1,6 +1,6 @@
 //! What a run tells while it is at work: a bar on a terminal, elsewhere one line a notable event.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::future::Future;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -48,6 +48,8 @@ struct Seen {
     ended: u64,
     /// When calls left, lately.
     sent: VecDeque<Timestamp>,
+    /// Upstreams that gave no answer lately: told once.
+    silent: BTreeSet<String>,
     /// The wait told last, so that it is told once.
     waiting: Option<(String, Timestamp)>,
 }
@@ -160,7 +162,7 @@ impl Progress {
         self.count(event);
         let times = Times::new(self.clock.wall());
         let line = match event {
-            Event::Answered { .. } if !self.verbose => None,
+            Event::Answered { .. } if !self.verbose => self.silence(event),
             event => self.worth(event, &times).then(|| told(event, &times)).flatten(),
         };
         if let Some(line) = line {
@@ -192,6 +194,17 @@ impl Progress {
         let told = seen.waiting == news;
         seen.waiting = news;
         !told && !self.quiet && self.bar.is_none() && until.since(times.now()) > LONG
+    }
+
+    /// That an upstream gives no answer, where it gave one before.
+    fn silence(&self, event: &Event) -> Option<String> {
+        let Event::Answered { upstream, status, detail, .. } = event else { return None };
+        if status.is_some() {
+            self.seen().silent.remove(upstream);
+            return None;
+        }
+        let news = self.seen().silent.insert(upstream.clone()) && !self.quiet;
+        news.then(|| format!("{upstream} gives no answer: {}", visible(detail)))
     }
 
     fn line(&self, line: &str) {
