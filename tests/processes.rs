@@ -23,5 +23,6 @@ mod processes {
     mod refusal;
     mod secrets;
     mod store_trouble;
+    mod terminal;
     mod upstream_trouble;
 }

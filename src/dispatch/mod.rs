@@ -214,7 +214,7 @@ impl<S: Store, T: Transport, F: Fn() -> Result<T, RunError>> Run<S, F> {
                 }
                 _ = leave.wait_for(|leave| *leave), if !told => {
                     told = true;
-                    let in_flight = self.lanes.len();
+                    let in_flight = self.shared.in_flight();
                     self.shared.tell(&Event::Draining { in_flight });
                 }
             }

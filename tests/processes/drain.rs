@@ -49,7 +49,7 @@ fn a_second_ctrl_c_leaves_at_once_and_the_next_run_finds_what_was_in_flight() {
     let run = world.start(&["run"]);
     until("3 arrivals", || world.count() >= 3);
     run.signal("INT");
-    run.hears("leaving");
+    run.hears("leaving: 3 calls in flight");
     let begun = Instant::now();
     run.signal("INT");
     let ran = run.finish();
@@ -74,6 +74,7 @@ fn a_process_that_waits_for_a_far_reset_leaves_when_told() {
     let ran = run.finish();
     println!("left {:?} after the signal", begun.elapsed());
     assert_eq!(ran.code, 130, "{ran}");
+    assert!(!ran.stderr.contains("leaving"), "there is nothing to wait for: {ran}");
     assert!(begun.elapsed() < Duration::from_secs(3));
     world.nothing_is_left_over();
 }

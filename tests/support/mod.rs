@@ -11,6 +11,7 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 pub mod process;
+pub mod terminal;
 pub mod world;
 
 use std::fmt;

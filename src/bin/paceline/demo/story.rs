@@ -134,8 +134,8 @@ impl Listener {
             Event::Held { reason, detail, .. } => {
                 self.say(now, &format!("held, {reason}: {detail}"));
             }
-            Event::Draining { in_flight } => {
-                self.say(now, &format!("leaving; {in_flight} calls are awaited"));
+            Event::Draining { in_flight: 1.. } => {
+                self.say(now, "leaving; what is in flight is awaited");
             }
             _ => {}
         }
