@@ -14,6 +14,8 @@ mod bench;
 mod history;
 #[path = "cli/json.rs"]
 mod json;
+#[path = "cli/look.rs"]
+mod look;
 #[path = "cli/run.rs"]
 mod run;
 #[path = "cli/tools.rs"]

@@ -142,7 +142,7 @@ fn help_has_examples() {
 #[test]
 fn the_usual_store_is_the_users_own() {
     let bench = Bench::new();
-    let output = bench.command().env_remove("PACELINE_STORE").arg("status").output().unwrap();
+    let output = bench.command().env_remove("PACELINE_STORE").arg("run").output().unwrap();
     assert!(output.status.success());
     assert!(bench.path(".local/state/paceline/store.db").exists());
 }

@@ -67,6 +67,17 @@ fn a_second_ctrl_c_leaves_a_clean_line() {
 }
 
 #[test]
+fn results_on_a_terminal_do_nothing_to_it() {
+    let world = World::with(Config::new(), PACE);
+    world.home.write("rows.csv", "id,title\n1,\u{1b}[2Jboo\n");
+    assert_eq!(world.run(&["add", "shop", "--csv", "rows.csv"]).code, 0);
+    assert_eq!(world.run(&["cancel", "1"]).code, 0);
+    let (code, screen) = world.watch(&["results", "--state", "cancelled"]).finish();
+    assert_eq!(code, 0, "{screen}");
+    assert!(screen.contains("\\u{1b}[2Jboo") && !screen.contains('\u{1b}'), "{screen:?}");
+}
+
+#[test]
 fn who_acts_on_many_is_asked() {
     let world = World::with(Config::new(), PACE);
     world.add(0, 3);

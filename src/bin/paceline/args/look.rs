@@ -94,7 +94,8 @@ pub struct LogArgs {
 
 Results come in the order in which their jobs ended. Each has a `cursor`; `--after CURSOR` goes on from
 there, and tells the next one on stderr (with -v also the first time). Cancelled jobs have no result, unless --state
-asks for them. A column with the name of another field is `columns.NAME` in CSV, and in JSON found in
+asks for them. Values are written as they are, line breaks and control characters too; only on a
+terminal these are escaped. A column with the name of another field is `columns.NAME` in CSV, and in JSON found in
 `columns`.")]
 pub struct ResultsArgs {
     /// How they are written [default: csv, with --json jsonl]

@@ -18,7 +18,7 @@ const PAGE: u64 = 1000;
 
 /// Lists jobs.
 pub async fn run(args: JobsArgs, context: &Context) -> anyhow::Result<Exit> {
-    let store = context.store()?;
+    let store = context.look()?;
     let mut filter = args.select.filter(&args.jobs, &context.times(), store.now())?;
     filter.url = args.url;
     for name in &filter.upstreams {
@@ -72,7 +72,7 @@ async fn list(pages: &mut Pages, store: &SqliteStore, context: &Context) -> anyh
     while let Some(page) = pages.next(store, context).await? {
         any = true;
         let rows: Vec<_> = page.iter().map(|job| row(job, &times)).collect();
-        context.out.text(&table(["JOB", "UPSTREAM", "LOAD", "STATE", "URL", ""], &rows))?;
+        context.out.text(&table(["JOB", "UPSTREAM", "LOAD", "STATE", "URL", "WHY"], &rows))?;
     }
     if !any {
         context.note("no job fits");

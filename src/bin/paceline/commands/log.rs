@@ -19,7 +19,7 @@ const FIELDS: [&str; 8] = ["job", "upstream", "url", "n", "sent_at", "status", "
 
 /// Lists attempts, oldest first.
 pub async fn run(args: LogArgs, context: &Context) -> anyhow::Result<Exit> {
-    let store = context.store()?;
+    let store = context.look()?;
     if let Some(name) = &args.upstream {
         context.check_name(&store, name).await?;
     }

@@ -28,6 +28,9 @@ use crate::exit::Exit;
 
 /// Does what was asked for.
 pub async fn run(command: Command, context: &Context) -> anyhow::Result<Exit> {
+    if !matches!(command, Command::Demo(_)) {
+        context.check_quotas()?;
+    }
     match command {
         Command::Add(args) => add::run(*args, context).await,
         Command::Run(args) => run::run(args, context).await,

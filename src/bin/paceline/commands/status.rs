@@ -23,17 +23,22 @@ const LIMITS_SHOWN: usize = 20;
 
 /// Shows how things stand.
 pub async fn run(args: StatusArgs, context: &Context) -> anyhow::Result<Exit> {
-    let store = context.store()?;
+    let store = context.look()?;
     let known = known(&store, &args.upstreams, context).await?;
-    let jobs = store.tally().await?;
-    let path = store.path().display().to_string();
+    let jobs = match args.upstreams.as_slice() {
+        [] => store.tally().await?,
+        _ => status::sum(&known),
+    };
+    let path = context.store_path()?.display().to_string();
     if context.global.json {
         context.out.json(&status::status(&path, &jobs, &known))?;
         return Ok(Exit::Done);
     }
     let times = context.times();
     context.out.text(&format!("store {path}"))?;
-    context.out.text(&jobs_line(&jobs))?;
+    if known.len() != 1 {
+        context.out.text(&jobs_line(&jobs))?;
+    }
     for known in &known {
         context.out.text("")?;
         match &known.view {

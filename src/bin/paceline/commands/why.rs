@@ -6,7 +6,7 @@ use paceline::report::status::open;
 use paceline::report::why as told;
 use paceline::report::words::figure;
 use paceline::store::sqlite::SqliteStore;
-use paceline::store::views::{JobView, LimitView, Turn, UpstreamView};
+use paceline::store::views::{JobView, LimitView, Turn, UpstreamView, WaitView};
 use paceline::store::{AttemptFilter, Filter, Store as _};
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub const LOST: &str = "lost";
 
 /// Tells what holds something back.
 pub async fn run(args: WhyArgs, context: &Context) -> anyhow::Result<Exit> {
-    let store = context.store()?;
+    let store = context.look()?;
     match args.what.parse::<i64>() {
         Ok(_) => job(&store, &args.what, context).await,
         Err(_) if args.what.contains("://") => job(&store, &args.what, context).await,
@@ -87,6 +87,11 @@ fn reason(job: &JobView, times: &Times) -> String {
             (state, None) => format!("{state}{last}"),
         };
     };
+    held_back(wait)
+}
+
+/// What a job waits for: `waiting for the limit `daily` (budget: 200 of 200 are spent)`.
+pub fn held_back(wait: &WaitView) -> String {
     let what = match (wait.turn, &wait.limit) {
         (Turn::Held, _) => "held until a person acts".to_owned(),
         (turn, Some(limit)) => format!("{} for the limit `{limit}`", turn.name()),

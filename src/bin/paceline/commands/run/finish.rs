@@ -80,7 +80,8 @@ fn waiting(report: &Report, context: &Context) -> String {
     };
     match report.next_at {
         Some(at) => {
-            let zone = zone(report, context);
+            let zone = name.zip(report.limit.as_deref());
+            let zone = zone.and_then(|(name, limit)| context.zone(name, limit));
             text.push_str(&format!(", until\n  {}", context.times().both(at, zone)));
         }
         None => text.push_str("; until when cannot be told"),
@@ -90,10 +91,4 @@ fn waiting(report: &Report, context: &Context) -> String {
         None => text.push_str("\n`paceline status` tells more"),
     }
     text
-}
-
-fn zone(report: &Report, context: &Context) -> Option<chrono_tz::Tz> {
-    let upstream = context.library().get(report.next_upstream.as_deref()?).ok()?;
-    let limit = upstream.limit(report.limit.as_deref()?)?;
-    limit.rule.calendar().map(|calendar| calendar.zone)
 }
