@@ -7,6 +7,7 @@ mod calendar;
 mod cancel;
 mod hold;
 mod jobs;
+mod lacks;
 mod loads;
 mod log;
 mod prune;

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::intake::Intake;
 use super::source::Rows;
+use crate::commands::lacks::note;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::render::table::indented;
@@ -25,6 +26,7 @@ pub fn run(
     upstream: &Upstream,
     mut intake: Intake<'_>,
     mut rows: Rows,
+    unset: &[String],
     context: &Context,
 ) -> anyhow::Result<Exit> {
     let mut plan = Plan::default();
@@ -40,7 +42,7 @@ pub fn run(
             "upstream": upstream.name, "jobs": plan.jobs, "rejected": rejected,
             "requests": requests,
             "limits": upstream.limits.iter().map(limits::limit).collect::<Vec<_>>(),
-            "finish_at": done.at.to_rfc3339(), "limit": done.limit,
+            "finish_at": done.at.to_rfc3339(), "limit": done.limit, "unset": unset,
         }))?;
     } else {
         tell(upstream, &plan, &requests, context)?;
@@ -51,6 +53,7 @@ pub fn run(
             count(plan.jobs, "job"),
             by.unwrap_or_default()
         ))?;
+        unset.iter().for_each(|name| context.note(&note(&upstream.name, name)));
     }
     Ok(if rejected > 0 { Exit::Failed } else { Exit::Done })
 }

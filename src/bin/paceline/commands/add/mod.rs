@@ -16,6 +16,7 @@ use paceline::store::Store;
 use paceline::store::sqlite::SqliteStore;
 use serde_json::json;
 
+use super::lacks::unset;
 use crate::args::add::{AddArgs, DedupeRule};
 use crate::args::select::columns;
 use crate::context::Context;
@@ -41,7 +42,9 @@ pub async fn run(args: AddArgs, context: &Context) -> anyhow::Result<Exit> {
     if args.dry_run {
         let planner = Planner::new(&upstream, options)?;
         let intake = Intake::new(planner, &rows, args.rejects.as_deref(), context)?;
-        return dry_run::run(&upstream, intake, rows, context);
+        let headers = args.header.iter().map(|header| &header.value);
+        let unset = unset(&upstream, headers.chain(&args.url).chain(&args.body));
+        return dry_run::run(&upstream, intake, rows, &unset, context);
     }
     let store = context.store()?;
     let now = store.now();
