@@ -206,7 +206,7 @@ pub struct AttemptView {
     pub ended_at: Option<Timestamp>,
     /// The answer's status.
     pub status: Option<u16>,
-    /// What the answer meant.
+    /// What the answer meant; `None`: it was lost with its process.
     pub reason: Option<String>,
     /// Where reason and hint came from.
     pub source: Option<String>,

@@ -67,7 +67,10 @@ pub struct LoadsArgs {}
 #[command(after_help = "Examples:
   paceline log distributor --since 1h
   paceline log --url https://www.example.com/new-page
-  paceline log --since 2026-11-30 --csv > log.csv")]
+  paceline log --since 2026-11-30 --csv > log.csv
+
+A call that got no answer has no status. An attempt that was lost with its process has no reason either,
+for nothing was read: `lost` in text, null in JSON (of `show` too), empty in CSV.")]
 pub struct LogArgs {
     /// Of this upstream
     pub upstream: Option<String>,

@@ -91,7 +91,7 @@ fn row(job: &JobView, times: &Times) -> [String; 6] {
             let limit = wait.limit.as_deref().unwrap_or(&wait.reason);
             format!("{limit}{}", until.unwrap_or_default())
         }
-        None => job.reason.clone().unwrap_or_default(),
+        None => job.reason.clone().or_else(|| job.detail.clone()).unwrap_or_default(),
     };
     let url = cut(told::url(job), 80).into_owned();
     [job.id.to_string(), job.upstream.clone(), job.load.clone(), state, url, more]

@@ -6,6 +6,7 @@ use paceline::store::sqlite::SqliteStore;
 use paceline::store::views::AttemptView;
 use paceline::store::{AttemptFilter, Store as _};
 
+use super::why::LOST;
 use crate::args::look::LogArgs;
 use crate::context::Context;
 use crate::exit::{Exit, wrong};
@@ -90,7 +91,7 @@ async fn csv(pages: &mut Pages, store: &SqliteStore, context: &Context) -> anyho
 
 fn line(attempt: &AttemptView, times: &Times) -> String {
     let status = attempt.status.map_or("---".to_owned(), |status| status.to_string());
-    let reason = attempt.reason.as_deref().unwrap_or("lost");
+    let reason = attempt.reason.as_deref().unwrap_or(LOST);
     let hint = attempt.hint_at.map(|at| format!(" come back {}", times.here(at)));
     let text = format!(
         "{} {} job {} attempt {} {status} {reason}{} {}",

@@ -52,6 +52,13 @@ async fn job(store: &SqliteStore, what: &str, context: &Context) -> anyhow::Resu
     }
     let times = context.times();
     context.out.text(&format!("job {} of {}: {}", job.id, job.upstream, reason(&job, &times)))?;
+    if job.state == JobState::Unsure {
+        context.out.text(&format!(
+            "  it may have reached {}, and its {} must not be sent twice; as you know it:\n  \
+             `paceline resolve {} --as done`, `--as failed`, or `--as queued` to send it again",
+            job.upstream, job.method, job.id
+        ))?;
+    }
     let Ok(declared) = context.library().get(&job.upstream) else { return Ok(Exit::Done) };
     let view = store.upstream(declared).await?;
     if let Some(wait) = &job.waiting {
@@ -76,6 +83,7 @@ fn reason(job: &JobView, times: &Times) -> String {
         let last = match (&job.reason, &job.detail) {
             (Some(reason), Some(detail)) => format!(" ({reason}: {})", visible(detail)),
             (Some(reason), None) => format!(" ({reason})"),
+            (None, Some(detail)) => format!(" ({})", visible(detail)),
             _ => String::new(),
         };
         return match (job.state, job.ended_at) {

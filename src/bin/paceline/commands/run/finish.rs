@@ -36,9 +36,13 @@ pub fn tell(
         text.push_str(&format!("\n{} held until a person acts", are(report.held)));
         text.extend(holds.iter().map(|hold| format!("\n  {hold}")));
     }
-    let ends = [(report.failed, "failed"), (report.unsure, "unsure")];
-    for (_, state) in ends.into_iter().filter(|(number, _)| *number > 0) {
-        text.push_str(&format!("\n`paceline jobs --state {state}` lists what is {state}"));
+    let ends = [
+        (report.failed, "failed", ""),
+        (report.expired, "expired", ""),
+        (report.unsure, "unsure", ", `paceline resolve` ends it"),
+    ];
+    for (_, state, more) in ends.into_iter().filter(|(number, ..)| *number > 0) {
+        text.push_str(&format!("\n`paceline jobs --state {state}` lists what is {state}{more}"));
     }
     match exit {
         Exit::Done | Exit::Waiting => context.note(&text),
