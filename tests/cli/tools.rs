@@ -170,6 +170,24 @@ fn help_has_examples() {
 }
 
 #[test]
+fn help_is_narrow_and_usage_short() {
+    let bench = Bench::new();
+    let help = bench.run("--help").ends(0).out;
+    let (_, commands) = help.split_once("Commands:\n").unwrap();
+    let (commands, _) = commands.split_once("\n\n").unwrap();
+    let names = commands.lines().filter_map(|line| line.split_whitespace().next());
+    for command in names.filter(|name| *name != "help") {
+        let help = bench.run(&format!("{command} --help")).ends(0).out;
+        let wide: Vec<_> = help.lines().filter(|line| line.chars().count() > 100).collect();
+        assert!(wide.is_empty(), "{command}: {wide:?}");
+        let (own, global) = help.split_once("\nGlobal options:\n").unwrap();
+        assert!(!own.contains("--store <PATH>") && global.contains("--store <PATH>"), "{help}");
+    }
+    let said = bench.run("why").ends(2);
+    assert!(said.err.contains("Usage: paceline why <JOB|UPSTREAM>"), "{}", said.err);
+}
+
+#[test]
 fn the_usual_store_is_the_users_own() {
     let bench = Bench::new();
     let output = bench.command().env_remove("PACELINE_STORE").arg("run").output().unwrap();
