@@ -17,7 +17,7 @@ mod resolve;
 mod results;
 mod resume;
 mod retry;
-mod run;
+pub mod run;
 mod set;
 mod show;
 mod status;
@@ -53,9 +53,6 @@ pub async fn run(command: Command, context: &Context) -> anyhow::Result<Exit> {
         Command::Quotas(args) => quotas::run(args, context),
         Command::Read(args) => read::run(&args, context),
         Command::Calendar(args) => calendar::run(&args, context),
-        Command::Demo(args) => Ok(match crate::demo::run(&args).await? {
-            true => Exit::Done,
-            false => Exit::Fault,
-        }),
+        Command::Demo(args) => crate::demo::run(&args, context).await,
     }
 }

@@ -1,6 +1,6 @@
 //! `run`: send what may be sent.
 
-mod finish;
+pub mod finish;
 mod holds;
 mod leave;
 mod lines;
