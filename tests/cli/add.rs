@@ -133,6 +133,15 @@ fn a_dry_run_shows_and_adds_nothing() {
         "held back by the limit `daily`",
     ]);
     assert!(!bench.path("store.db").exists());
+    let slow = "name = \"slow\"\n[request]\nurl = \"https://a.example/{isbn}\"\n[[limit]]\nname = \"monthly\"\n\
+        kind = \"budget\"\namount = 1\nper = \"month\"\ntime_zone = \"UTC\"\n";
+    bench.write("quotas/slow.toml", slow);
+    bench.write("c.csv", catalogue(0, 299 * 12));
+    let far = bench.run("add slow --csv c.csv --dry-run").ends(0);
+    far.tells(&[
+        "3,588 jobs would be done in more than 200 years, held back by the limit `monthly`",
+    ]);
+    assert!(bench.json("add slow --csv c.csv --dry-run")["finish_at"].is_null());
     let told = bench.json("add engine https://a.example/1 --dry-run");
     has(&told, &["jobs", "requests", "limits", "finish_at"]);
     assert_eq!(told["requests"][0]["headers"]["X-Key"], "${env:ENGINE_KEY}");

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use paceline::job::{Columns, NewJob};
 use paceline::quota::{Cost, Limit, Upstream};
 use paceline::report::finish::{Demand, Finish, finish};
+use paceline::report::instant;
 use paceline::report::limits::{self, describe};
-use paceline::report::words::span;
 use paceline::template::{Place, Template};
 use serde_json::{Value, json};
 
@@ -42,14 +42,14 @@ pub fn run(
             "upstream": upstream.name, "jobs": plan.jobs, "rejected": rejected,
             "requests": requests,
             "limits": upstream.limits.iter().map(limits::limit).collect::<Vec<_>>(),
-            "finish_at": done.at.to_rfc3339(), "limit": done.limit, "unset": unset,
+            "finish_at": instant((!done.is_beyond()).then_some(done.at)), "limit": done.limit, "unset": unset,
         }))?;
     } else {
         tell(upstream, &plan, &requests, context)?;
-        let about = span(done.at.since(now));
+        let about = done.span(now);
         let by = done.limit.map(|limit| format!(", held back by the limit `{limit}`"));
         context.out.text(&format!(
-            "\n{} would be done in about {about}{}, were nothing else queued.\nNothing was added.",
+            "\n{} would be done in {about}{}, were nothing else queued.\nNothing was added.",
             count(plan.jobs, "job"),
             by.unwrap_or_default()
         ))?;
