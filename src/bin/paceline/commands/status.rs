@@ -6,7 +6,7 @@ use paceline::report::why;
 use paceline::report::words::figure;
 use paceline::store::Store;
 use paceline::store::sqlite::SqliteStore;
-use paceline::store::views::{LimitView, PartitionView, Tally, UpstreamView};
+use paceline::store::views::{LimitView, PartitionView, Tally, Turn, UpstreamView};
 
 use crate::args::look::StatusArgs;
 use crate::context::Context;
@@ -109,7 +109,8 @@ fn upstream(view: &UpstreamView, times: &Times, context: &Context) -> anyhow::Re
         let header = ["LIMIT", "KEY", "USED", "LEFT", "NEXT OR RESET"];
         context.out.text(&indented(&table(header, &rows)))?;
     }
-    for partition in view.partitions.iter().take(PARTITIONS_SHOWN) {
+    let partitions: Vec<_> = view.partitions.iter().filter(|one| waits(one)).collect();
+    for partition in partitions.iter().take(PARTITIONS_SHOWN) {
         context.out.text(&format!("  {}", partition_line(partition, view, times)))?;
         if let Some(hold) =
             holds.iter().find(|hold| view.held.is_none() && hold.key == partition.key)
@@ -118,7 +119,7 @@ fn upstream(view: &UpstreamView, times: &Times, context: &Context) -> anyhow::Re
         }
     }
     let hidden = view.limits.len().saturating_sub(LIMITS_SHOWN) as u64
-        + view.partitions.len().saturating_sub(PARTITIONS_SHOWN) as u64
+        + partitions.len().saturating_sub(PARTITIONS_SHOWN) as u64
         + view.omitted;
     if hidden > 0 {
         context.out.text(&format!(
@@ -157,6 +158,11 @@ fn limit_row(limit: &LimitView, times: &Times) -> [String; 5] {
 pub fn zone(view: &UpstreamView, limit: Option<&str>) -> Option<chrono_tz::Tz> {
     let of = |shown: &&LimitView| Some(shown.name.as_str()) == limit;
     view.limits.iter().find(of).and_then(|shown| shown.zone)
+}
+
+/// Whether anything of a partition waits: of some all jobs are running.
+pub fn waits(partition: &PartitionView) -> bool {
+    partition.jobs > 0 || partition.wait.turn == Turn::Held
 }
 
 /// What one partition waits for.

@@ -10,7 +10,7 @@ use paceline::store::views::{JobView, LimitView, Turn, UpstreamView, WaitView};
 use paceline::store::{AttemptFilter, Filter, Store as _};
 use serde_json::Value;
 
-use super::status::{jobs_line, partition_line, zone};
+use super::status::{jobs_line, partition_line, waits, zone};
 use crate::args::look::WhyArgs;
 use crate::context::Context;
 use crate::exit::{Exit, wrong};
@@ -201,10 +201,11 @@ fn held(
 }
 
 fn partitions(view: &UpstreamView, times: &Times, context: &Context) -> anyhow::Result<()> {
-    if view.partitions.is_empty() {
+    let waiting: Vec<_> = view.partitions.iter().filter(|one| waits(one)).collect();
+    if waiting.is_empty() {
         context.out.text("  nothing is held back")?;
     }
-    for partition in &view.partitions {
+    for partition in waiting {
         context.out.text(&format!("  {}", partition_line(partition, view, times)))?;
         if view.held.is_none() {
             held(partition.wait.turn, view, Some(&partition.key), context)?;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use paceline::clock::{Clock as _, SystemClock, Timestamp};
 use paceline::dispatch::Event;
+use paceline::job::JobState;
 use paceline::report::status;
 use paceline::report::words::span;
 use paceline::store::Store as _;
@@ -245,10 +246,11 @@ fn bar() -> ProgressBar {
 /// About how long it takes still: at the pace seen, unless a budget will not let all go today.
 fn left(views: &[UpstreamView], rate: f64, todo: u64, now: Timestamp) -> String {
     let short = views.iter().flat_map(|view| {
-        let open = status::open(&view.jobs);
+        // What runs has its units already.
+        let queued = view.jobs.get(&JobState::Queued).copied().unwrap_or(0);
         view.limits.iter().filter_map(move |limit| {
             let left = limit.amount.saturating_sub(limit.spent.unwrap_or(0));
-            let beyond = open.saturating_sub(left);
+            let beyond = queued.saturating_sub(left);
             (limit.kind == "budget" && limit.key.is_empty() && beyond > 0)
                 .then_some((limit, beyond))
         })
