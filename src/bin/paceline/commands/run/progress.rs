@@ -31,6 +31,9 @@ const SHARE: u32 = 20;
 /// A wait that is worth a line.
 const LONG: Duration = Duration::from_secs(5);
 
+/// All that is said of a run that sends nothing new: what is in flight comes back when it does.
+const LEAVING: &str = "leaving";
+
 /// Listens to a run.
 #[derive(Debug)]
 pub struct Progress {
@@ -130,7 +133,7 @@ impl Progress {
     fn message(&self, bar: &ProgressBar, views: &[UpstreamView]) -> String {
         let now = self.clock.wall();
         if self.seen().leaving {
-            return "leaving".to_owned();
+            return LEAVING.to_owned();
         }
         let mut parts = Vec::new();
         let rate = self.seen().sent.rate(now);
@@ -170,7 +173,10 @@ impl Progress {
                 let now = self.clock.wall();
                 self.seen().sent.note(now);
             }
-            Event::Draining { .. } => self.seen().leaving = true,
+            Event::Draining { .. } => {
+                self.seen().leaving = true;
+                self.bar.iter().for_each(|bar| bar.set_message(LEAVING));
+            }
             Event::Answered { state, .. } if state.is_final() => self.seen().ended += 1,
             Event::Expired { jobs, .. } => self.seen().ended += jobs,
             _ => {}
