@@ -297,8 +297,16 @@ impl<'a> Planner<'a> {
     }
 
     fn missing(&self, name: &str, columns: &Columns) -> PlanError {
-        let known = columns.keys().map(String::as_str);
-        PlanError::Missing(vec![Missing::new(self.upstream, name, known)])
+        // What every job has by itself was not meant by anybody.
+        let own = |known: &&str| !["host", "method", "credential"].contains(known);
+        let known = columns.keys().map(String::as_str).filter(own);
+        let mut missing = Missing::new(self.upstream, name, known);
+        let rule = self.upstream.columns.get(name);
+        if rule.is_some_and(|rule| rule.default.as_deref() == Some("")) {
+            missing.help =
+                Some("its `default` is empty, and a URL's path or a key is not".to_owned());
+        }
+        PlanError::Missing(vec![missing])
     }
 
     /// Every column that is needed and that nothing supplies, where the rows' columns are known.

@@ -14,7 +14,11 @@ mod bench;
 mod history;
 #[path = "cli/json.rs"]
 mod json;
+#[path = "cli/look.rs"]
+mod look;
 #[path = "cli/run.rs"]
 mod run;
 #[path = "cli/tools.rs"]
 mod tools;
+#[path = "cli/why.rs"]
+mod why;

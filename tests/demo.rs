@@ -24,6 +24,16 @@ fn the_demo_ends_well_and_explains_what_waits() {
     let kept = ["kept/paceline.db", "kept/quotas/practice.toml", "kept/catalogue.csv"];
     assert!(kept.iter().all(|file| home.path(file).exists()));
 
+    let told = home.run(&["demo", "--json", "--quiet"]);
+    assert_eq!((told.code, told.stderr.as_str()), (0, ""), "{told}");
+    let told: serde_json::Value = serde_json::from_str(&told.stdout).unwrap();
+    assert_eq!((&told["upstream"]["calls"], &told["run"]["sent"]), (&250.into(), &250.into()));
+    assert_eq!(
+        (&told["waits"][0]["limit"], &told["waits"][0]["jobs"]),
+        (&"daily".into(), &70.into())
+    );
+    assert_eq!((&told["run"]["exit"], &told["broken"]), (&75.into(), &serde_json::json!([])));
+
     let again = home.run(&["demo", "--keep", "kept"]);
     assert_ne!(again.code, 0, "{again}");
     assert!(again.stderr.contains("holds a store already"), "{again}");

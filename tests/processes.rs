@@ -36,6 +36,7 @@ mod processes {
     mod refusal;
     mod secrets;
     mod store_trouble;
+    mod terminal;
     mod trouble_connection;
     mod trouble_refusal;
     mod trouble_size;

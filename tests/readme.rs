@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use paceline::practice::{Config, Limit, Practice, Rule};
 use support::Home;
+use support::world::{STORE, World};
 
 /// A fenced block of the page.
 struct Block {
@@ -111,4 +112,44 @@ async fn the_page_does_what_it_says() {
     assert!(commands > 5, "the page shows {commands} commands");
     let stats = practice.stop().await;
     assert_eq!((stats.ok, stats.refused), (200, 0), "{stats:?}");
+}
+
+/// Starts the script on a day of that name.
+fn night(world: &World, day: &str) -> i32 {
+    world.home.write("bin/date", &format!("#!/bin/sh\necho {day}\n"));
+    let store = world.home.path(STORE);
+    let ran = world.home.shell(&format!(
+        "chmod +x bin/date && PACELINE_STORE={} PATH=$PWD/bin:$PATH \
+         bash examples/nightly.sh shop id rows.csv report.csv",
+        store.display()
+    ));
+    assert_eq!(ran.stderr, "", "{ran}");
+    ran.code
+}
+
+#[test]
+fn the_nightly_script_goes_through_a_catalogue_pass_by_pass() {
+    let daily = "[[limit]]\nname = \"daily\"\nkind = \"budget\"\namount = 5\nper = \"day\"\n";
+    let world = World::with(Config::new(), &format!("{daily}time_zone = \"{}\"\n", calm_zone()));
+    let rows: Vec<String> = (0..8).map(|id| id.to_string()).collect();
+    world.home.write("rows.csv", &format!("id\n{}\n", rows.join("\n")));
+    let report = || std::fs::read_to_string(world.home.path("report.csv")).ok();
+    let next_day = || {
+        let spent = world.spent();
+        let less = format!("-{spent}");
+        assert_eq!(world.run(&["budget", "spend", "shop", &less]).code, 0);
+    };
+    assert_eq!((night(&world, "first"), night(&world, "first")), (75, 75));
+    assert_eq!((world.count(), report()), (5, None));
+    next_day();
+    assert_eq!((night(&world, "second"), night(&world, "second")), (0, 0));
+    assert_eq!(world.count(), 8, "each row was asked about once");
+    let first = report().unwrap();
+    assert_eq!(first.lines().count(), 9, "{first}");
+    next_day();
+    assert_eq!((night(&world, "third"), night(&world, "third")), (75, 75));
+    assert_eq!((world.count(), report()), (13, Some(first)));
+    next_day();
+    assert_eq!(night(&world, "fourth"), 0);
+    assert_eq!((world.count(), report().unwrap().lines().count()), (16, 9));
 }

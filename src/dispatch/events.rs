@@ -149,7 +149,7 @@ pub enum Event {
     StoreBack,
     /// The runner leaves.
     Draining {
-        /// Calls in flight that are awaited.
+        /// Calls that have left and are awaited.
         in_flight: usize,
     },
 }

@@ -17,6 +17,7 @@ use super::{Event, RunError};
 use crate::clock::Timestamp;
 use crate::job::{Columns, JobState};
 use crate::quota::{LimitRule, Upstream};
+use crate::store::views::MISSING_SECRET;
 use crate::store::{Claim, Claimed, Hold, RunnerId, SettleEnd, Settled, Store, StoreError};
 
 /// The least time from a claim to its first slot: what it takes to commit it and hand it over.
@@ -37,9 +38,6 @@ const TROUBLE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A wait is told from this length on.
 const WORTH_TELLING: Duration = Duration::from_secs(1);
-
-/// The hold that a missing secret makes, and that a run lifts by itself once it is there.
-pub(super) const MISSING_SECRET: &str = "missing_secret";
 
 /// One upstream, served.
 pub(super) struct Lane<S, T> {
@@ -243,8 +241,8 @@ impl<S: Store, T: Transport> Lane<S, T> {
             SettleEnd::Ended(state) => state,
             SettleEnd::Again(_) | SettleEnd::Late => JobState::Queued,
         };
-        self.shared.count_end(state);
         let settlement = &sent.settlement;
+        self.shared.count_end(state, settlement.left);
         self.shared.tell(&Event::Answered {
             upstream: upstream.clone(),
             job: sent.job,

@@ -77,6 +77,8 @@ impl Default for RunOptions {
 pub struct Report {
     /// Calls that left.
     pub sent: u64,
+    /// Calls that did not: no connection came about, or nothing could be made of the request.
+    pub unreached: u64,
     /// Jobs of this run that were done.
     pub done: u64,
     /// Jobs of this run that failed.
@@ -245,7 +247,7 @@ impl<S: Store, T: Transport, F: Fn() -> Result<T, RunError>> Run<S, F> {
                 }
                 _ = leave.wait_for(|leave| *leave), if !told => {
                     told = true;
-                    let in_flight = self.lanes.len();
+                    let in_flight = self.shared.in_flight();
                     self.shared.tell(&Event::Draining { in_flight });
                 }
             }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{Event, Leave, Report, RunOptions, Tell};
 use crate::clock::Timestamp;
-use crate::job::JobState;
+use crate::job::{JobId, JobState};
 use crate::quota::library::Library;
 use crate::secrets::Secrets;
 use crate::store::Swept;
@@ -20,11 +20,14 @@ pub(super) struct Shared {
     pub library: Arc<Library>,
     pub secrets: Arc<Secrets>,
     pub leave: Leave,
+    /// Hears every event, and keeps count of what is in flight.
     pub tell: Tell,
+    out: Out,
     /// Calls that may still be sent; `u64::MAX` where that is not bounded.
     count: AtomicU64,
     active: AtomicUsize,
     sent: AtomicU64,
+    unreached: AtomicU64,
     done: AtomicU64,
     failed: AtomicU64,
     expired: AtomicU64,
@@ -33,17 +36,39 @@ pub(super) struct Shared {
     left_at: Mutex<Option<Timestamp>>,
 }
 
+/// The jobs whose calls have left and are not settled yet.
+type Out = Arc<Mutex<BTreeSet<JobId>>>;
+
+fn lock(out: &Out) -> MutexGuard<'_, BTreeSet<JobId>> {
+    out.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn counting(out: &Out, tell: Tell) -> Tell {
+    let out = Arc::clone(out);
+    Arc::new(move |event| {
+        match event {
+            Event::Sent { job, .. } => drop(lock(&out).insert(*job)),
+            Event::Answered { job, .. } => drop(lock(&out).remove(job)),
+            _ => {}
+        }
+        tell(event);
+    })
+}
+
 impl Shared {
     pub fn new(options: RunOptions, library: Arc<Library>, leave: Leave, tell: Tell) -> Shared {
+        let out = Out::default();
         Shared {
             count: AtomicU64::new(options.count.unwrap_or(u64::MAX)),
             options,
             library,
             secrets: Arc::new(Secrets::new()),
             leave,
-            tell,
+            tell: counting(&out, tell),
+            out,
             active: AtomicUsize::new(0),
             sent: AtomicU64::new(0),
+            unreached: AtomicU64::new(0),
             done: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             expired: AtomicU64::new(0),
@@ -55,6 +80,11 @@ impl Shared {
 
     pub fn tell(&self, event: &Event) {
         (self.tell)(event);
+    }
+
+    /// Calls that have left and are not settled yet.
+    pub fn in_flight(&self) -> usize {
+        lock(&self.out).len()
     }
 
     /// Whether somebody asked the run to leave.
@@ -131,9 +161,10 @@ impl Shared {
         self.give_count(1);
     }
 
-    /// A call was sent and settled, and left its job in this state.
-    pub fn count_end(&self, state: JobState) {
-        self.sent.fetch_add(1, Ordering::Relaxed);
+    /// A call was settled, and left its job in this state. One that never `left` was not sent.
+    pub fn count_end(&self, state: JobState, left: bool) {
+        let calls = if left { &self.sent } else { &self.unreached };
+        calls.fetch_add(1, Ordering::Relaxed);
         let counter = match state {
             JobState::Done => &self.done,
             JobState::Failed => &self.failed,
@@ -160,6 +191,7 @@ impl Shared {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Report {
             sent: read(&self.sent),
+            unreached: read(&self.unreached),
             done: read(&self.done),
             failed: read(&self.failed),
             expired: read(&self.expired),

@@ -242,7 +242,7 @@ mod tests {
                 "2: text follows a closing quote; a quote inside a value is written twice",
                 "3: 2|two",
                 "4: text follows a closing quote; a quote inside a value is written twice",
-                "5: it has 1 values, and there are 2 columns",
+                "5: it has 1 value, and there are 2 columns",
                 "6: its value in the column `b` is no UTF-8 text",
                 "7: 6|six",
             ]

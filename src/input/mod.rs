@@ -56,7 +56,7 @@ pub struct BadRow {
 #[non_exhaustive]
 pub enum RowProblem {
     /// More or fewer values than columns.
-    #[error("it has {found} values, and there are {expected} columns")]
+    #[error("it has {}, and there {}", some(.found, "value"), are(.expected, "column"))]
     Count {
         /// The values.
         found: usize,
@@ -78,6 +78,14 @@ pub enum RowProblem {
     /// More than [`LONGEST_ROW`] bytes.
     #[error("it is longer than {} bytes", LONGEST_ROW)]
     TooLong,
+}
+
+fn some(count: &usize, one: &str) -> String {
+    format!("{count} {one}{}", if *count == 1 { "" } else { "s" })
+}
+
+fn are(count: &usize, one: &str) -> String {
+    format!("{} {}", if *count == 1 { "is" } else { "are" }, some(count, one))
 }
 
 /// One line with its break, and whether it was cut at [`LONGEST_ROW`]; `None` at the end.

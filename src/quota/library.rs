@@ -36,8 +36,11 @@ pub enum LibraryError {
     /// Its quota file, or one that it extends, is wrong.
     #[error(transparent)]
     Invalid(#[from] DeclareError),
+    /// Its quota file is no text.
+    #[error("`{}` is no UTF-8 text: save it as UTF-8", .0.display())]
+    NotText(PathBuf),
     /// Its quota file cannot be read.
-    #[error("`{}` cannot be read", .path.display())]
+    #[error("`{}` cannot be read: {source}", .path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use super::words::span;
 use crate::clock::Timestamp;
 use crate::quota::LimitRule;
 
@@ -30,6 +31,21 @@ pub struct Finish<'a> {
     pub at: Timestamp,
     /// The limit; `None`: none holds it back.
     pub limit: Option<&'a str>,
+}
+
+impl Finish<'_> {
+    /// Whether it lies further off than instants go: in some two hundred years.
+    pub fn is_beyond(&self) -> bool {
+        self.at == Timestamp::MAX
+    }
+
+    /// How long that is from `now` (wall time), in words.
+    pub fn span(&self, now: Timestamp) -> String {
+        match self.is_beyond() {
+            true => "more than 200 years".to_owned(),
+            false => format!("about {}", span(self.at.since(now))),
+        }
+    }
 }
 
 /// When all of it would be done, begun at `now` (wall time).
@@ -95,7 +111,6 @@ fn times(nanos: u64, count: u64) -> Duration {
 mod tests {
     use super::*;
     use crate::quota::declare;
-    use crate::report::words::span;
 
     const LIMITS: &str = r#"
 name = "u"
@@ -119,7 +134,7 @@ path_jitter = "0s"
         let rule = &upstream.limits[limit].rule;
         let now = Timestamp::from_secs(86_400 * 20_000);
         let demand = Demand { limit: "l", rule, units, left, next_at: None };
-        span(finish(&[demand], now).at.since(now))
+        finish(&[demand], now).span(now).replace("about ", "")
     }
 
     #[test]
@@ -130,8 +145,9 @@ path_jitter = "0s"
         assert_eq!(told(0, 401, None), "2 d");
         assert_eq!(told(0, 5, Some(4)), "1 d");
         assert_eq!(told(0, 1_200_000, None), "16 years");
-        // As far as instants go: to the year 2262.
-        assert_eq!(told(0, u64::MAX, None), "237 years");
+        // Instants go to the year 2262.
+        assert_eq!(told(0, 200 * 365 * 299, None), "more than 200 years");
+        assert_eq!(told(0, u64::MAX, None), "more than 200 years");
     }
 
     #[test]

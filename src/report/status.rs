@@ -26,6 +26,17 @@ pub fn status(store: &str, jobs: &Tally, upstreams: &[Known]) -> Value {
     })
 }
 
+/// The jobs of these upstreams together.
+pub fn sum(upstreams: &[Known]) -> Tally {
+    let mut sum: Tally = JobState::ALL.into_iter().map(|state| (state, 0)).collect();
+    for view in upstreams.iter().filter_map(|known| known.view.as_ref().ok()) {
+        for (state, jobs) in &view.jobs {
+            *sum.entry(*state).or_default() += jobs;
+        }
+    }
+    sum
+}
+
 /// When the first of them can go next.
 pub fn next_at(upstreams: &[Known]) -> Option<Timestamp> {
     upstreams.iter().filter_map(|known| known.view.as_ref().ok()?.next_at).min()

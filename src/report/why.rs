@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{columns, instant};
-use crate::job::JobState;
-use crate::store::views::{JobView, PartitionView, Turn, WaitView};
+use crate::job::{Columns, JobState};
+use crate::store::views::{JobView, MISSING_SECRET, PartitionView, Turn, UpstreamView, WaitView};
 
 /// `waiting` of a job: null where nothing holds it back.
 pub fn waiting(wait: Option<&WaitView>) -> Value {
@@ -53,7 +53,79 @@ pub fn state(wait: &WaitView) -> &'static str {
 }
 
 /// A key for people: `siteUrl=https://www.example.com/`, or nothing.
-pub fn key(key: &crate::job::Columns) -> String {
+pub fn key(key: &Columns) -> String {
     let pairs: Vec<_> = key.iter().map(|(name, value)| format!("{name}={value}")).collect();
     pairs.join(" ")
+}
+
+/// A key as flags of a command: ` --key siteUrl=https://www.example.com/`, or nothing.
+pub fn key_flags(key: &Columns) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "=-_./:@".contains(c);
+    let quoted = |text: String| match text.chars().all(plain) {
+        true => text,
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    };
+    let flag = |(name, value)| format!(" --key {}", quoted(format!("{name}={value}")));
+    key.iter().map(flag).collect()
+}
+
+/// A hold: what of, why, and the way out of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held<'v> {
+    /// The partition's columns; none where all of the upstream is held.
+    pub key: Columns,
+    /// Why, in one word.
+    pub reason: &'v str,
+    /// Why, in a sentence.
+    pub detail: &'v str,
+    /// What a person does about it.
+    pub way_out: String,
+}
+
+/// What of an upstream is held. Where all of it is, its partitions are not told one by one.
+pub fn held(view: &UpstreamView) -> Vec<Held<'_>> {
+    let of = |key: &Columns, reason: &'_ str, detail: &'_ str| {
+        (key.clone(), way_out(&view.name, key, reason, detail))
+    };
+    if let Some(hold) = &view.held {
+        let (key, way_out) = of(&Columns::new(), &hold.reason, &hold.detail);
+        return vec![Held { key, reason: &hold.reason, detail: &hold.detail, way_out }];
+    }
+    let held = view.partitions.iter().filter(|partition| partition.wait.turn == Turn::Held);
+    held.map(|partition| {
+        let wait = &partition.wait;
+        let (key, way_out) = of(&partition.key, &wait.reason, &wait.detail);
+        Held { key, reason: &wait.reason, detail: &wait.detail, way_out }
+    })
+    .collect()
+}
+
+/// What a person does about a hold. One for a missing secret ends by itself once a run finds that.
+///
+/// ```
+/// use paceline::job::Columns;
+/// use paceline::report::why::way_out;
+///
+/// let told = way_out("shop", &Columns::new(), "missing_secret", "`${env:SHOP_KEY}` is not set");
+/// assert_eq!(told, "set SHOP_KEY (as in `export SHOP_KEY=...`) and run again: it goes on by itself");
+/// let told = way_out("shop", &Columns::new(), "misconfigured", "no such key");
+/// assert_eq!(told, "when that is mended: `paceline resume shop`");
+/// ```
+pub fn way_out(upstream: &str, key: &Columns, reason: &str, detail: &str) -> String {
+    if reason != MISSING_SECRET {
+        return format!("when that is mended: `paceline resume {upstream}{}`", key_flags(key));
+    }
+    match variable(detail) {
+        Some(name) => {
+            format!("set {name} (as in `export {name}=...`) and run again: it goes on by itself")
+        }
+        None => "once that is mended, run again: it goes on by itself".to_owned(),
+    }
+}
+
+/// The variable that a text says is missing.
+fn variable(detail: &str) -> Option<&str> {
+    let (_, after) = detail.split_once("`${env:")?;
+    let (name, after) = after.split_once('}')?;
+    after.starts_with("` is not set").then_some(name)
 }

@@ -44,6 +44,9 @@ pub struct UpstreamView {
 /// At most so many keyed limit instances, and so many partitions, are shown of an upstream.
 pub const SHOWN: usize = 1000;
 
+/// The hold that a missing secret makes, and that a run lifts by itself once it is there.
+pub const MISSING_SECRET: &str = "missing_secret";
+
 /// A hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HoldView {
@@ -131,7 +134,7 @@ impl Turn {
 pub struct PartitionView {
     /// Its columns.
     pub key: Columns,
-    /// Its jobs that are queued or running.
+    /// Its queued jobs; those that run wait for nothing.
     pub jobs: u64,
     /// Why it cannot go.
     pub wait: WaitView,
@@ -207,7 +210,7 @@ pub struct AttemptView {
     pub ended_at: Option<Timestamp>,
     /// The answer's status.
     pub status: Option<u16>,
-    /// What the answer meant.
+    /// What the answer meant; `None`: it was lost with its process.
     pub reason: Option<String>,
     /// Where reason and hint came from.
     pub source: Option<String>,

@@ -29,7 +29,7 @@ fn bad_rows_are_named_by_line_and_the_rest_is_added() {
     let bench = Bench::new();
     bench.write("c.csv", "isbn,title\n1,A\n2\n,C\n4,\"open\n5,E\n");
     let said = bench.run("add shop --csv c.csv --rejects r.csv --json").ends(3).complains(&[
-        "line 3 of c.csv: it has 1 values, and there are 2 columns",
+        "line 3 of c.csv: it has 1 value, and there are 2 columns",
         "line 4 of c.csv: the column `isbn` is missing: thirteen digits",
         "line 5 of c.csv: a quote in it is never closed",
     ]);
@@ -38,7 +38,7 @@ fn bad_rows_are_named_by_line_and_the_rest_is_added() {
     let rejects = std::fs::read_to_string(bench.path("r.csv")).unwrap();
     let lines: Vec<&str> = rejects.lines().collect();
     assert_eq!(lines[0], "isbn,title,rejected_because");
-    assert_eq!(lines[1], "2,\"it has 1 values, and there are 2 columns\"");
+    assert_eq!(lines[1], "2,\"it has 1 value, and there are 2 columns\"");
     assert_eq!(lines.len(), 4);
 }
 
@@ -133,6 +133,15 @@ fn a_dry_run_shows_and_adds_nothing() {
         "held back by the limit `daily`",
     ]);
     assert!(!bench.path("store.db").exists());
+    let slow = "name = \"slow\"\n[request]\nurl = \"https://a.example/{isbn}\"\n[[limit]]\nname = \"monthly\"\n\
+        kind = \"budget\"\namount = 1\nper = \"month\"\ntime_zone = \"UTC\"\n";
+    bench.write("quotas/slow.toml", slow);
+    bench.write("c.csv", catalogue(0, 299 * 12));
+    let far = bench.run("add slow --csv c.csv --dry-run").ends(0);
+    far.tells(&[
+        "3,588 jobs would be done in more than 200 years, held back by the limit `monthly`",
+    ]);
+    assert!(bench.json("add slow --csv c.csv --dry-run")["finish_at"].is_null());
     let told = bench.json("add engine https://a.example/1 --dry-run");
     has(&told, &["jobs", "requests", "limits", "finish_at"]);
     assert_eq!(told["requests"][0]["headers"]["X-Key"], "${env:ENGINE_KEY}");

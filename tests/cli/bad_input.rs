@@ -43,18 +43,51 @@ fn what_is_missing_is_said() {
     bench.run("add shop").ends(2).complains(&["the column `isbn` is missing: thirteen digits"]);
     bench.write("c.csv", "isnb\n1\n");
     bench.run("add shop --csv c.csv").ends(2).complains(&["`isbn` is missing", "there is `isnb`"]);
+    bench.write("c.csv", "isbn;title\n1;A\n");
+    bench.run("add shop --csv c.csv").ends(2).complains(&[
+        "the column of c.csv: `isbn;title`",
+        "that looks like several: say --delimiter ';'",
+    ]);
+    bench.write("c.csv", "ISBN,title\n1,A\n");
+    bench.run("add shop --csv c.csv").ends(2).complains(&[
+        "`isbn` is missing: thirteen digits (there is `ISBN`)",
+        "the columns of c.csv: `ISBN`, `title`",
+    ]);
     bench.run("add engine").ends(2).complains(&["the column `url` is missing"]);
     bench.run("add engine no-url").ends(3).complains(&["URL 1: the URL cannot be used"]);
     bench.run("add engine ftp://a.example/").ends(3).complains(&["only http and https"]);
     bench.run("add shop --csv none.csv").ends(2).complains(&["`none.csv` cannot be read"]);
     bench.write("twice.csv", "isbn,isbn\n1,2\n");
-    bench.run("add shop --csv twice.csv").ends(2).complains(&["`isbn` is named twice"]);
+    bench
+        .run("add shop --csv twice.csv")
+        .ends(2)
+        .complains(&["the columns of twice.csv cannot be told: the column `isbn` is named twice"]);
     bench.run("add shop --set isbn=1 --credential x").ends(2).complains(&["no credential `x`"]);
     bench.run("add shop --set isbn=1 --priority 10").ends(2).complains(&["priority 10"]);
     bench.run("add shop --set isbn=1 --deadline 2020-01-01").ends(2).complains(&["--deadline"]);
     bench.run("add shop --set isbn=1 --deadline soon").ends(2).complains(&["write a span"]);
     bench.run("jobs --state half").ends(2).complains(&["`half` is no job state"]);
     assert_eq!(bench.json("status")["jobs"]["queued"], 0);
+}
+
+#[test]
+fn lines_that_are_no_urls_get_a_hint() {
+    let bench = Bench::new();
+    let hint = "shop is called by the column `isbn`, not by a URL: ";
+    let csv = "`paceline add shop --csv - --columns isbn`";
+    bench.run_with("add shop -", b"9780000000002\n").ends(3).complains(&[hint, csv]);
+    bench.run_with("add shop - --dry-run", b"9780000000002\n").ends(3).complains(&[hint, csv]);
+    bench.run("add shop 9780000000002").ends(3).complains(&[hint, "--set isbn=VALUE"]);
+    let said = bench.run("add engine no-url").ends(3);
+    assert!(!said.err.contains("is called by"), "{}", said.err);
+}
+
+#[test]
+fn an_empty_default_is_named_as_the_cause() {
+    let bench = Bench::new();
+    let text = "name = \"empty\"\n[columns.id]\ndefault = \"\"\n[request]\nurl = \"https://a.example/{id}\"\n";
+    bench.write("quotas/empty.toml", text);
+    bench.run("add empty").ends(3).complains(&["`id` is missing: its `default` is empty"]);
 }
 
 #[test]

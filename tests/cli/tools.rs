@@ -95,6 +95,36 @@ fn checks_tell_what_is_planned() {
 }
 
 #[test]
+fn checks_tell_what_is_lacking() {
+    let bench = Bench::new();
+    bench.write(
+        "quotas/free.toml",
+        "name = \"free\"\n[request]\nurl = \"https://a.example/{id}\"\n",
+    );
+    let warning = "free has no [[limit]]: nothing of it is paced";
+    bench.run("quotas check free").ends(0).complains(&[&format!("warning: {warning}")]);
+    assert_eq!(bench.json("quotas check free")[0]["warning"], warning);
+    let note = "note: `${env:ENGINE_KEY}` is not set here";
+    let all = bench.run("quotas check").ends(0).complains(&[note]);
+    assert!(!all.err.contains("INDEXNOW_KEY"), "{}", all.err);
+    bench.run("quotas check indexnow").ends(0).complains(&["INDEXNOW_KEY"]);
+    assert_eq!(bench.json("quotas check engine")[0]["unset"][0], "ENGINE_KEY");
+    bench.run("add engine https://a.example/1 --dry-run").ends(0).complains(&[note]);
+    let told = bench.json("add engine https://a.example/1 --dry-run");
+    assert_eq!(told["unset"][0], "ENGINE_KEY");
+}
+
+#[test]
+fn a_url_that_no_row_makes_whole_is_wrong() {
+    let bench = Bench::new();
+    bench.write("quotas/base.toml", "name = \"base\"\n[request]\nurl = \"${env:BASE}/v1/{id}\"\n");
+    bench.run("quotas check base").ends(2).complains(&["base.toml:3:7: a secret cannot bring"]);
+    bench.write("quotas/binary.toml", b"name = \"binary\"\n\xff\xfe\0");
+    bench.run("quotas check binary").ends(2).complains(&["binary.toml` is no UTF-8 text"]);
+    bench.run("add binary x").ends(2).complains(&["is no UTF-8 text"]);
+}
+
+#[test]
 fn a_pipe_that_nobody_reads_is_a_quiet_end() {
     let bench = Bench::new();
     bench.write("c.csv", super::bench::catalogue(0, 20_000));
@@ -140,9 +170,27 @@ fn help_has_examples() {
 }
 
 #[test]
+fn help_is_narrow_and_usage_short() {
+    let bench = Bench::new();
+    let help = bench.run("--help").ends(0).out;
+    let (_, commands) = help.split_once("Commands:\n").unwrap();
+    let (commands, _) = commands.split_once("\n\n").unwrap();
+    let names = commands.lines().filter_map(|line| line.split_whitespace().next());
+    for command in names.filter(|name| *name != "help") {
+        let help = bench.run(&format!("{command} --help")).ends(0).out;
+        let wide: Vec<_> = help.lines().filter(|line| line.chars().count() > 100).collect();
+        assert!(wide.is_empty(), "{command}: {wide:?}");
+        let (own, global) = help.split_once("\nGlobal options:\n").unwrap();
+        assert!(!own.contains("--store <PATH>") && global.contains("--store <PATH>"), "{help}");
+    }
+    let said = bench.run("why").ends(2);
+    assert!(said.err.contains("Usage: paceline why <JOB|UPSTREAM>"), "{}", said.err);
+}
+
+#[test]
 fn the_usual_store_is_the_users_own() {
     let bench = Bench::new();
-    let output = bench.command().env_remove("PACELINE_STORE").arg("status").output().unwrap();
+    let output = bench.command().env_remove("PACELINE_STORE").arg("run").output().unwrap();
     assert!(output.status.success());
     assert!(bench.path(".local/state/paceline/store.db").exists());
 }

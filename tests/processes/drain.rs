@@ -49,7 +49,7 @@ fn a_second_ctrl_c_leaves_at_once_and_the_next_run_finds_what_was_in_flight() {
     let run = world.start(&["run"]);
     until("3 arrivals", || world.count() >= 3);
     run.signal("INT");
-    run.hears("leaving");
+    run.hears("leaving: 3 calls in flight");
     let begun = Instant::now();
     run.signal("INT");
     let ran = run.finish();
@@ -59,6 +59,14 @@ fn a_second_ctrl_c_leaves_at_once_and_the_next_run_finds_what_was_in_flight() {
     assert_eq!(ran.code, 0, "{ran}");
     assert_eq!(world.jobs(), [("done".to_owned(), 3)].into());
     assert_eq!(world.number("SELECT count(*) FROM attempt WHERE reason IS NULL"), 3);
+    // What was lost was never read: no reason, wherever it is told.
+    let log = world.run(&["log", "--csv"]).stdout;
+    assert_eq!(log.lines().filter(|line| line.ends_with("Z,,,")).count(), 3, "{log}");
+    let log = world.run(&["log"]).stdout;
+    assert_eq!(log.matches(" --- lost ").count(), 3, "{log}");
+    let lost = &world.json(&["log"])[0];
+    assert!(lost["reason"].is_null() && lost["status"].is_null(), "{lost}");
+    assert!(world.json(&["show", "1"])["attempts"][0]["reason"].is_null());
     world.nothing_is_left_over();
 }
 
@@ -74,6 +82,7 @@ fn a_process_that_waits_for_a_far_reset_leaves_when_told() {
     let ran = run.finish();
     println!("left {:?} after the signal", begun.elapsed());
     assert_eq!(ran.code, 130, "{ran}");
+    assert!(!ran.stderr.contains("leaving"), "there is nothing to wait for: {ran}");
     assert!(begun.elapsed() < Duration::from_secs(3));
     world.nothing_is_left_over();
 }

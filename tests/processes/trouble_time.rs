@@ -95,4 +95,9 @@ fn an_unrepeatable_call_without_an_answer_is_unsure_and_not_sent_again() {
     let ran = world.run(&["run"]);
     assert_eq!((ran.code, world.count()), (3, 3), "{ran}");
     assert_eq!(world.jobs(), [("done".to_owned(), 1), ("unsure".to_owned(), 2)].into());
+    let unsure = world.json(&["jobs", "--state", "unsure"]);
+    let why = world.run(&["why", &unsure[0]["id"].to_string()]);
+    assert!(why.stdout.contains("unsure since ") && why.stdout.contains("(transient: "), "{why}");
+    assert!(why.stdout.contains(" --as done`, `--as failed`, or `--as queued`"), "{why}");
+    assert!(ran.stderr.contains("`paceline resolve` ends it"), "{ran}");
 }

@@ -13,6 +13,7 @@
 pub mod process;
 #[cfg(target_os = "linux")]
 pub mod shim;
+pub mod terminal;
 pub mod tls;
 pub mod trouble;
 pub mod world;

@@ -70,8 +70,7 @@ impl Process {
 
     /// Sends a signal, such as `TERM`.
     pub fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args(["-s", name, &self.pid().to_string()]).status();
-        assert!(sent.unwrap().success(), "SIG{name} to {}", self.pid());
+        signal(self.pid(), name);
     }
 
     /// `kill -9`, and waits until it is gone.
@@ -123,6 +122,12 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Sends a signal, such as `TERM`.
+pub fn signal(pid: u32, name: &str) {
+    let sent = Command::new("kill").args(["-s", name, &pid.to_string()]).status();
+    assert!(sent.unwrap().success(), "SIG{name} to {pid}");
 }
 
 /// Waits until something holds.

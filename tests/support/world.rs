@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 use std::collections::BTreeMap;
+use std::process::Command;
 use std::time::Duration;
 
 use paceline::practice::{Arrival, Config, Practice, Stats};
@@ -9,6 +10,7 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 
 use super::process::Process;
+use super::terminal::Terminal;
 use super::{Home, Ran};
 
 /// One test's world. The upstream answers on a thread of its own.
@@ -102,11 +104,22 @@ impl World {
 
     /// As [`World::start`], with more in its environment.
     pub fn start_with(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Process {
+        let mut command = self.command(arguments);
+        command.envs(environment.iter().copied());
+        Process::start(command)
+    }
+
+    /// A command on the test's store.
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.home.paceline(arguments);
         command.env("PACELINE_STORE", self.home.path(STORE));
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
-        command.envs(environment.iter().copied());
-        Process::start(command)
+        command
+    }
+
+    /// Starts a command on the test's store, on a terminal.
+    pub fn watch(&self, arguments: &[&str]) -> Terminal {
+        Terminal::start(self.command(arguments))
     }
 
     /// Queues `jobs` rows of a CSV file for `shop`, numbered from `first`.

@@ -7,6 +7,7 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use chrono_tz::Tz;
 use etcetera::BaseStrategy as _;
 use paceline::clock::{Clock as _, SystemClock, Timestamp};
 use paceline::quota::Upstream;
@@ -28,12 +29,15 @@ pub struct Context {
     /// stdout.
     pub out: Out,
     library: RefCell<Option<Arc<Library>>>,
+    /// Where the store lies that stands in for one that is not there.
+    stand_in: RefCell<Option<tempfile::TempDir>>,
 }
 
 impl Context {
     /// Nothing is opened or read yet.
     pub fn new(global: Global) -> Context {
-        Context { global, out: Out::new(), library: RefCell::default() }
+        let (library, stand_in) = Default::default();
+        Context { global, out: Out::new(), library, stand_in }
     }
 
     /// Opens the store, or makes it.
@@ -45,6 +49,31 @@ impl Context {
         };
         let options = Options { sync, ..Options::new(path, Arc::new(SystemClock::new())) };
         Ok(SqliteStore::open(options)?)
+    }
+
+    /// Opens the store to look at it. One that is not there is not made for that: an empty one stands in.
+    pub fn look(&self) -> anyhow::Result<SqliteStore> {
+        let path = self.store_path()?;
+        if path.exists() {
+            return self.store();
+        }
+        self.note(&format!("no store at {} yet: `paceline add` makes it", path.display()));
+        let folder = tempfile::tempdir()?;
+        let options = Options::new(folder.path().join("none.db"), Arc::new(SystemClock::new()));
+        let store = SqliteStore::open(options)?;
+        self.stand_in.replace(Some(folder));
+        Ok(store)
+    }
+
+    /// Refuses a folder of quota files that is not there.
+    pub fn check_quotas(&self) -> anyhow::Result<()> {
+        match &self.global.quotas {
+            Some(folder) if !folder.is_dir() => wrong(format!(
+                "there is no folder `{}` for --quotas (or PACELINE_QUOTAS)",
+                folder.display()
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// The store's file.
@@ -77,6 +106,12 @@ impl Context {
         let known =
             names.into_iter().filter_map(|name| Some((name.clone(), library.get(&name).ok()?)));
         Ok(known.collect())
+    }
+
+    /// The zone that a limit's calendar is of.
+    pub fn zone(&self, upstream: &str, limit: &str) -> Option<Tz> {
+        let upstream = self.library().get(upstream).ok()?;
+        upstream.limit(limit)?.rule.calendar().map(|calendar| calendar.zone)
     }
 
     /// Refuses a name that is neither declared nor in the store.

@@ -15,13 +15,19 @@ use anyhow::Context as _;
 use paceline::dispatch::{self, Report, RunOptions};
 use paceline::job::JobState;
 use paceline::practice::Stats;
+use paceline::report::why;
 use paceline::store::Store;
 use paceline::store::sqlite::SqliteStore;
 use paceline::store::views::{LimitView, Tally, UpstreamView};
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use crate::commands::run::finish;
+use crate::context::Context;
+use crate::exit::Exit;
+
 use stage::{DAILY, Stage, UPSTREAM};
-use story::Listener;
+use story::{Listener, Story};
 
 /// The whole thing against a practice upstream on this machine, in some ten seconds.
 ///
@@ -38,39 +44,64 @@ pub struct DemoArgs {
 /// A wait of the upstream's whim is sat out; the one for tomorrow's budget is not.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 
-/// Plays the demo. Tells whether all promises were kept.
+/// Plays the demo; with `--json` the story is told on stderr, and what it came to on stdout.
 ///
 /// # Errors
 ///
 /// Where this machine lacks something: loopback, a temporary folder, a store.
-pub async fn run(args: &DemoArgs) -> anyhow::Result<bool> {
+pub async fn run(args: &DemoArgs, context: &Context) -> anyhow::Result<Exit> {
+    let story = match (context.global.json, context.global.quiet) {
+        (false, _) => Story::Out,
+        (true, false) => Story::Beside,
+        (true, true) => Story::Untold,
+    };
     let stage = Stage::set(args.keep.as_deref()).await?;
-    story::opening(&stage);
+    story.opening(&stage);
     let upstream = stage.library.get(UPSTREAM)?;
     let added = catalogue::add(&stage.store, &upstream).await?;
-    story::added(&added);
+    story.added(&added);
     let again = catalogue::add(&stage.store, &upstream).await?;
-    story::added_again(&again);
+    story.added_again(&again);
 
-    story::sending(&upstream);
+    story.sending(&upstream);
     let began_at = stage.store.now().store;
-    let report = send(&stage).await?;
+    let report = send(story, &stage).await?;
     let took = stage.store.now().store.since(began_at);
-    story::sent(&report, took);
+    story.sent(&report, took);
 
     let view = stage.store.upstream(Arc::clone(&upstream)).await?;
     let tally = stage.store.tally().await?;
     let stats = stage.practice.stats();
-    story::upstream_saw(&stats, &stage.zone);
+    story.upstream_saw(&stats, &stage.zone);
     let broken = broken_promises(&stats, &report, &view, &tally, added.jobs);
-    story::still_waiting(&stage, &report, &view);
-    story::closing(&stage, &broken);
+    story.still_waiting(&stage, &report, &view);
+    story.closing(&stage, &broken);
     stage.practice.stop().await;
-    Ok(broken.is_empty())
+    if context.global.json {
+        context.out.json(&told(&stats, &report, &view, &broken))?;
+    }
+    Ok(if broken.is_empty() { Exit::Done } else { Exit::Fault })
+}
+
+/// What the upstream saw, what the run came to, what waits, and what did not hold.
+fn told(stats: &Stats, report: &Report, view: &UpstreamView, broken: &[String]) -> Value {
+    let rules = stats
+        .rules
+        .iter()
+        .map(|rule| json!({ "name": rule.name, "busiest": rule.busiest, "allowed": rule.allowed }));
+    json!({
+        "upstream": {
+            "calls": stats.count, "connections": stats.connections, "refused": stats.refused,
+            "whims": stats.whims, "early": stats.early, "rules": rules.collect::<Vec<_>>(),
+        },
+        "run": finish::json(report, Exit::of_run(report, &[])),
+        "waits": view.partitions.iter().map(why::partition).collect::<Vec<_>>(),
+        "broken": broken,
+    })
 }
 
 /// What a user's `paceline run practice --max-wait 30s` does.
-async fn send(stage: &Stage) -> anyhow::Result<Report> {
+async fn send(story: Story, stage: &Stage) -> anyhow::Result<Report> {
     let (leave, left) = watch::channel(false);
     // Ctrl-C drains: what is in flight is awaited and settled.
     let interrupt = tokio::spawn(async move {
@@ -85,7 +116,7 @@ async fn send(stage: &Stage) -> anyhow::Result<Report> {
         max_wait: Some(MAX_WAIT),
         ..RunOptions::default()
     };
-    let listener = Listener::new(stage.store.clone());
+    let listener = Listener::new(story, stage.store.clone());
     let tell = Arc::new(move |event: &dispatch::Event| listener.hear(event));
     let library = Arc::clone(&stage.library);
     let report = dispatch::run(stage.store.clone(), library, options, left, tell).await;

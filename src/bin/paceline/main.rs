@@ -20,7 +20,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(told) => return exit::usage(&told),
     };
-    let context = Context::new(cli.global);
+    let context = Context::new(cli.global.or_environment());
     match work(cli.command, &context) {
         Ok(exit) => exit.into(),
         Err(error) => exit::fail(&error, &context),

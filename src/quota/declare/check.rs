@@ -68,6 +68,12 @@ fn undeclared(report: &Report, at: At, name: &str, secrets: &SecretNames) {
 /// A URL template: as a template, and once its placeholders are filled in a URL that can be called.
 pub(super) fn url(report: &Report, at: At, text: &str, secrets: &SecretNames) {
     let Some(template) = template(report, at, text, secrets) else { return };
+    if template.prefix().is_empty() && text.starts_with("${") {
+        let message = "a secret cannot bring the scheme and host of a URL along";
+        let fix = "write them, as in \"https://api.example.com/v1/items/{id}\"";
+        report.problem(at, message, fix);
+        return;
+    }
     if template.prefix().is_empty() {
         // It begins with a column, which brings scheme and host along.
         return;

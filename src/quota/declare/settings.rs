@@ -100,8 +100,13 @@ fn retry(report: &Report, table: &Table) -> RetryPolicy {
         let fix = "write a number from 1.0, such as 2.0";
         fields.problem("multiplier", "delays would shrink from try to try", fix);
     }
-    let max_interval = fields.span("max_interval").unwrap_or(usual.max_interval.max(initial));
-    if max_interval < initial {
+    let given = fields.span("max_interval");
+    let max_interval = given.unwrap_or(usual.max_interval);
+    if given.is_none() && initial > max_interval {
+        let fix = "write a `max_interval` that is as long, or a shorter `initial`";
+        let message = "`initial` is longer than `max_interval`, which is 10m where it is not given";
+        fields.problem("initial", message, fix);
+    } else if max_interval < initial {
         let fix = "write a longer `max_interval`, or a shorter `initial`";
         fields.problem("max_interval", "`max_interval` is shorter than `initial`", fix);
     }

@@ -3,26 +3,31 @@
 /// The name nearest to `typed`, where one is near enough to be what was meant.
 pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typed_low = typed.to_lowercase();
-    let most = typed.chars().count().div_ceil(3).max(1);
+    let most = (typed.chars().count() / 3).max(1);
     let ranked = names.into_iter().map(|name| (distance(&typed_low, &name.to_lowercase()), name));
     ranked.filter(|(far, _)| *far <= most).min_by_key(|(far, _)| *far).map(|(_, name)| name)
 }
 
-/// Letters inserted, dropped or changed between two words (Levenshtein), one row at a time.
+/// Letters inserted, dropped, changed, or neighbours swapped, between two words.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
+    // The row before the last one, and the last one: of each beginning of `b`.
+    let (mut before, mut row) = (Vec::new(), (0..=b.len()).collect::<Vec<usize>>());
+    let mut letter_before = None;
     for (i, from) in a.chars().enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        let mut next = vec![left];
-        for (to, above) in b.iter().zip(row.iter().skip(1)) {
-            let changed = diagonal + usize::from(from != *to);
-            left = changed.min(left + 1).min(above + 1);
-            diagonal = *above;
-            next.push(left);
+        let mut next = vec![i + 1];
+        for (j, to) in b.iter().enumerate() {
+            let at = |row: &[usize], j: usize| row.get(j).copied().unwrap_or(usize::MAX - 1);
+            let mut least = at(&row, j) + usize::from(from != *to);
+            least = least.min(at(&row, j + 1) + 1).min(at(&next, j) + 1);
+            let swapped = j > 0 && letter_before == Some(*to) && b.get(j - 1) == Some(&from);
+            if swapped {
+                least = least.min(at(&before, j - 1) + 1);
+            }
+            next.push(least);
         }
-        row = next;
+        before = std::mem::replace(&mut row, next);
+        letter_before = Some(from);
     }
     row.last().copied().unwrap_or_default()
 }
@@ -37,6 +42,10 @@ mod tests {
         assert_eq!(nearest("timezone", names), Some("time_zone"));
         assert_eq!(nearest("Burst", names), Some("burst"));
         assert_eq!(nearest("colour", names), None);
+        assert_eq!(nearest("brust", names), Some("burst"));
+        assert_eq!(nearest("cost", ["host", "code"]), Some("host"));
+        assert_eq!(nearest("shop", ["host"]), None);
         assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!((distance("isbn", "isnb"), distance("", "ab")), (1, 2));
     }
 }

@@ -147,7 +147,10 @@ impl Finder<'_> {
     fn from(&self, first: usize, name: &str) -> Result<Option<Source>, LibraryError> {
         for (place, folder) in self.search.folders.iter().enumerate().skip(first) {
             let path = folder.join(format!("{name}.toml"));
-            let unreadable = |source| LibraryError::Unreadable { path: path.clone(), source };
+            let unreadable = |source: std::io::Error| match source.kind() {
+                ErrorKind::InvalidData => LibraryError::NotText(path.clone()),
+                _ => LibraryError::Unreadable { path: path.clone(), source },
+            };
             if let Some(source) = self.read(&path).map_err(unreadable)? {
                 self.state.borrow_mut().places.insert(source.file.clone(), place);
                 return Ok(Some(source));

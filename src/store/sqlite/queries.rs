@@ -43,8 +43,10 @@ pub(super) const UPSTREAM_ID: &str = "SELECT id FROM upstream WHERE name = ?1";
 pub(super) const UPSTREAM_IDS: &str = "SELECT id FROM upstream";
 pub(super) const UPSTREAM_NAMES: &str = "SELECT name FROM upstream ORDER BY name";
 pub(super) const UPSTREAM_SET_QUOTA: &str = "UPDATE upstream SET quota = :quota WHERE id = :id";
+/// A missing secret, which a run lifts by itself, takes no other hold's place.
 pub(super) const UPSTREAM_HOLD: &str = "UPDATE upstream
-    SET held_at = :now, held_reason = :reason, held_detail = :detail WHERE id = :id";
+    SET held_at = :now, held_reason = :reason, held_detail = :detail
+    WHERE id = :id AND (held_at IS NULL OR held_reason = :reason OR :reason <> 'missing_secret')";
 pub(super) const UPSTREAM_RESUME: &str =
     "UPDATE upstream SET held_at = NULL, held_reason = NULL, held_detail = NULL WHERE id = ?1";
 

@@ -75,7 +75,7 @@ pub struct AddArgs {
     /// day, or any
     #[arg(long, value_enum, default_value_t, value_name = "RULE", help_heading = "The queue")]
     pub dedupe: DedupeRule,
-    /// What duplicates are told by: a template such as {url}@{lastmod} [default: all that is sent]
+    /// What tells duplicates: a template such as {url}@{lastmod} [default: all that is sent]
     #[arg(long, value_name = "TEMPLATE", help_heading = "The queue")]
     pub dedupe_key: Option<String>,
     /// Add nothing: show three rendered requests, the limits, and about when all would be done
@@ -91,9 +91,9 @@ Examples:
   paceline add distributor --csv prices.txt --columns isbn,price --delimiter ';' --rejects bad.txt
   paceline add shop --csv items.csv --url 'https://api.shop.example/v1/items/{id}' --deadline 2h
 
-A URL argument, a line and a CSV column of that name fill the column `url`. Rows that are wrong are
-told with their line and the rest is added (exit code 3), unless --strict. Adding the same rows again
-adds only what is not in the queue any more.";
+A URL argument, a line and a CSV column of that name fill the column `url`. Rows that are wrong
+are told with their line and the rest is added (exit code 3), unless --strict. Adding the same
+rows again adds only what is not in the queue any more.";
 
 /// A header as typed.
 #[derive(Clone, Debug)]

@@ -67,7 +67,10 @@ pub struct LoadsArgs {}
 #[command(after_help = "Examples:
   paceline log distributor --since 1h
   paceline log --url https://www.example.com/new-page
-  paceline log --since 2026-11-30 --csv > log.csv")]
+  paceline log --since 2026-11-30 --csv > log.csv
+
+A call that got no answer has no status. An attempt that was lost with its process has no reason
+either, for nothing was read: `lost` in text, null in JSON (of `show` too), empty in CSV.")]
 pub struct LogArgs {
     /// Of this upstream
     pub upstream: Option<String>,
@@ -92,10 +95,11 @@ pub struct LogArgs {
   paceline results --upstream distributor --format jsonl --after \"$(cat cursor)\"
   paceline results --upstream distributor --latest-by isbn --fields isbn,stock,finished_at
 
-Results come in the order in which their jobs ended. Each has a `cursor`; `--after CURSOR` goes on from
-there, and tells the next one on stderr (with -v also the first time). Cancelled jobs have no result, unless --state
-asks for them. A column with the name of another field is `columns.NAME` in CSV, and in JSON found in
-`columns`.")]
+Results come in the order in which their jobs ended. Each has a `cursor`; `--after CURSOR` goes
+on from there, and tells the next one on stderr (with -v also the first time). Cancelled jobs
+have no result, unless --state asks for them. Values are written as they are, line breaks and
+control characters too; only on a terminal these are escaped. A column with the name of another
+field is `columns.NAME` in CSV, and in JSON found in `columns`.")]
 pub struct ResultsArgs {
     /// How they are written [default: csv, with --json jsonl]
     #[arg(long, value_enum)]

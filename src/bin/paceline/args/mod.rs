@@ -43,36 +43,56 @@ Examples:
   paceline status
   paceline why distributor
 
-Exit codes of `run`: 0 all done, 1 a fault here, 2 usage or quota file, 3 some jobs failed, 4 held until
-a person acts, 75 work must wait, 130 interrupted.";
+Exit codes of `run`: 0 all done, 1 a fault here, 2 usage or quota file, 3 some jobs failed, 4
+held until a person acts, 75 work must wait, 130 interrupted.";
 
 /// The flags that all commands share.
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Global options")]
 pub struct Global {
-    /// The store: the file that holds queue and history [default: one file per user; `status` shows it]
+    /// The file that holds queue and history [default: the user's own; env: PACELINE_STORE]
+    #[arg(long, global = true, value_name = "PATH", display_order = 900)]
+    pub store: Option<OsString>,
+    /// A folder of quota files, looked into first [env: PACELINE_QUOTAS]
+    #[arg(long, global = true, value_name = "DIR", display_order = 901)]
+    pub quotas: Option<PathBuf>,
+    /// Which commits wait for the disk, so that a power cut cannot undo them
     #[arg(
         long,
         global = true,
-        env = "PACELINE_STORE",
-        hide_env_values = true,
-        value_name = "PATH"
+        value_enum,
+        default_value_t,
+        value_name = "WHICH",
+        display_order = 905
     )]
-    pub store: Option<OsString>,
-    /// A folder of quota files, looked into before ./quotas and the user's own
-    #[arg(long, global = true, env = "PACELINE_QUOTAS", value_name = "DIR")]
-    pub quotas: Option<PathBuf>,
-    /// Which commits wait for the disk, so that a power cut cannot undo them
-    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHICH")]
     pub sync: SyncRule,
     /// Answer in JSON; instants are RFC 3339 in UTC
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 902)]
     pub json: bool,
-    /// Say nothing on exit codes 0 and 75 but what was asked for
-    #[arg(long, short, global = true)]
+    /// Print what was asked for and what went wrong: nothing by the way
+    #[arg(long, short, global = true, display_order = 903)]
     pub quiet: bool,
     /// Say more: one line an attempt
-    #[arg(long, short, global = true, action = clap::ArgAction::Count, conflicts_with = "quiet")]
+    #[arg(
+        long,
+        short,
+        global = true,
+        action = clap::ArgAction::Count,
+        conflicts_with = "quiet",
+        display_order = 904
+    )]
     pub verbose: u8,
+}
+
+impl Global {
+    /// With what the environment says where no flag does. Clap would do so too, and then show these
+    /// flags in each usage line.
+    pub fn or_environment(mut self) -> Global {
+        self.store = self.store.or_else(|| std::env::var_os("PACELINE_STORE"));
+        let quotas = || std::env::var_os("PACELINE_QUOTAS").filter(|folder| !folder.is_empty());
+        self.quotas = self.quotas.or_else(|| quotas().map(PathBuf::from));
+        self
+    }
 }
 
 /// What `--sync` says.

@@ -14,8 +14,7 @@ pub struct RunArgs {
     /// These upstreams only [default: all that have jobs]
     #[arg(value_name = "UPSTREAM")]
     pub upstreams: Vec<String>,
-    /// Leave when the next job can go only later than this; 0 sends what may go now [default: wait as
-    /// long as it takes]
+    /// Leave when the next job can go only later than this [default: wait as long as it takes]
     #[arg(long, value_name = "SPAN", value_parser = duration)]
     pub max_wait: Option<Duration>,
     /// Leave after this long
@@ -51,5 +50,6 @@ Examples:
 Ctrl-C and SIGTERM let the calls in flight finish; a second Ctrl-C leaves at once.
 
 Exit codes, the first that applies: 1 a fault of Paceline or its machine; 2 usage or quota file;
-130 interrupted; 4 something is held and a person is needed; 75 work remains and must wait; 3 nothing
-remains, but some jobs failed, expired or are unsure; 0 all done. --fail-on gives 3 before 75.";
+130 interrupted; 4 something is held and a person is needed; 75 work remains and must wait; 3
+nothing remains, but some jobs failed, expired or are unsure; 0 all done. --fail-on gives 3
+before 75.";

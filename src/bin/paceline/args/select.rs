@@ -44,7 +44,7 @@ pub struct Select {
     /// Of this upstream; may be given more than once
     #[arg(long, value_name = "NAME")]
     pub upstream: Vec<String>,
-    /// In this state: queued, running, done, failed, expired, cancelled, unsure; several with commas
+    /// In these states: queued,running,done,failed,expired,cancelled,unsure
     #[arg(long, value_name = "STATE", value_delimiter = ',')]
     pub state: Vec<JobState>,
     /// Whose last answer had this reason, such as not_found

@@ -44,14 +44,15 @@ pub enum QuotasCommand {
 #[command(after_help = "Example:
   echo '{\"url\": \"https://api.example.com/v1\", \"status\": 429, \"headers\": [[\"Retry-After\", \"120\"]], \"body\": \"\"}' | paceline read
 
-In, one object a line: {\"id\"?, \"upstream\"?, \"method\", \"url\", \"received_at\", \"status\",
-\"headers\": [[name, value]...], \"body\"}. Out: {\"id\", \"reason\", \"retryable\", \"retry_at\", \"source\",
-\"limit\", \"detail\"}. Rules come from the upstream named in the line or by --upstream, else from the one
-whose [match] fits the URL; where none does, only the built-in readers are asked.
+In, one object a line: {\"id\"?, \"upstream\"?, \"method\", \"url\", \"received_at\",
+\"status\", \"headers\": [[name, value]...], \"body\"}. Out: {\"id\", \"reason\", \"retryable\",
+\"retry_at\", \"source\", \"limit\", \"detail\"}. Rules come from the upstream named in the line
+or by --upstream, else from the one whose [match] fits the URL; where none does, only the
+built-in readers are asked.
 
 Reasons: ok, accepted_pending, rate_limited, quota_exhausted, concurrency_limited, overloaded,
-transient, key_pending, auth_expired, misconfigured, forbidden, blocked, invalid_request, not_found,
-gone, too_large, unprocessable, unknown.")]
+transient, key_pending, auth_expired, misconfigured, forbidden, blocked, invalid_request,
+not_found, gone, too_large, unprocessable, unknown.")]
 pub struct ReadArgs {
     /// The upstream of lines that name none
     #[arg(long, value_name = "NAME")]

@@ -28,7 +28,7 @@ pub async fn run(args: BudgetArgs, context: &Context) -> anyhow::Result<Exit> {
 }
 
 async fn show(named: &[String], context: &Context) -> anyhow::Result<Exit> {
-    let store = context.store()?;
+    let store = context.look()?;
     let known = known(&store, named, context).await?;
     let mut shown = Vec::new();
     for known in &known {

@@ -18,7 +18,7 @@ const PAGE: u64 = 1000;
 
 /// Lists jobs.
 pub async fn run(args: JobsArgs, context: &Context) -> anyhow::Result<Exit> {
-    let store = context.store()?;
+    let store = context.look()?;
     let mut filter = args.select.filter(&args.jobs, &context.times(), store.now())?;
     filter.url = args.url;
     for name in &filter.upstreams {
@@ -72,7 +72,7 @@ async fn list(pages: &mut Pages, store: &SqliteStore, context: &Context) -> anyh
     while let Some(page) = pages.next(store, context).await? {
         any = true;
         let rows: Vec<_> = page.iter().map(|job| row(job, &times)).collect();
-        context.out.text(&table(["JOB", "UPSTREAM", "LOAD", "STATE", "URL", ""], &rows))?;
+        context.out.text(&table(["JOB", "UPSTREAM", "LOAD", "STATE", "URL", "WHY"], &rows))?;
     }
     if !any {
         context.note("no job fits");
@@ -91,7 +91,7 @@ fn row(job: &JobView, times: &Times) -> [String; 6] {
             let limit = wait.limit.as_deref().unwrap_or(&wait.reason);
             format!("{limit}{}", until.unwrap_or_default())
         }
-        None => job.reason.clone().unwrap_or_default(),
+        None => job.reason.clone().or_else(|| job.detail.clone()).unwrap_or_default(),
     };
     let url = cut(told::url(job), 80).into_owned();
     [job.id.to_string(), job.upstream.clone(), job.load.clone(), state, url, more]

@@ -11,7 +11,7 @@ use crate::render::table::table;
 
 /// Lists loads.
 pub async fn run(context: &Context) -> anyhow::Result<Exit> {
-    let loads = context.store()?.loads().await?;
+    let loads = context.look()?.loads().await?;
     if context.global.json {
         let all = loads.iter().map(|load| {
             json!({

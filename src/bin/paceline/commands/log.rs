@@ -6,6 +6,7 @@ use paceline::store::sqlite::SqliteStore;
 use paceline::store::views::AttemptView;
 use paceline::store::{AttemptFilter, Store as _};
 
+use super::why::LOST;
 use crate::args::look::LogArgs;
 use crate::context::Context;
 use crate::exit::{Exit, wrong};
@@ -19,7 +20,7 @@ const FIELDS: [&str; 8] = ["job", "upstream", "url", "n", "sent_at", "status", "
 
 /// Lists attempts, oldest first.
 pub async fn run(args: LogArgs, context: &Context) -> anyhow::Result<Exit> {
-    let store = context.store()?;
+    let store = context.look()?;
     if let Some(name) = &args.upstream {
         context.check_name(&store, name).await?;
     }
@@ -90,7 +91,7 @@ async fn csv(pages: &mut Pages, store: &SqliteStore, context: &Context) -> anyho
 
 fn line(attempt: &AttemptView, times: &Times) -> String {
     let status = attempt.status.map_or("---".to_owned(), |status| status.to_string());
-    let reason = attempt.reason.as_deref().unwrap_or("lost");
+    let reason = attempt.reason.as_deref().unwrap_or(LOST);
     let hint = attempt.hint_at.map(|at| format!(" come back {}", times.here(at)));
     let redirect = attempt.redirect.as_ref().map(|url| format!(" -> {url}"));
     let text = format!(

@@ -7,6 +7,7 @@ mod calendar;
 mod cancel;
 mod hold;
 mod jobs;
+mod lacks;
 mod loads;
 mod log;
 mod prune;
@@ -16,7 +17,7 @@ mod resolve;
 mod results;
 mod resume;
 mod retry;
-mod run;
+pub mod run;
 mod set;
 mod show;
 mod status;
@@ -28,6 +29,9 @@ use crate::exit::Exit;
 
 /// Does what was asked for.
 pub async fn run(command: Command, context: &Context) -> anyhow::Result<Exit> {
+    if !matches!(command, Command::Demo(_)) {
+        context.check_quotas()?;
+    }
     match command {
         Command::Add(args) => add::run(*args, context).await,
         Command::Run(args) => run::run(args, context).await,
@@ -49,9 +53,6 @@ pub async fn run(command: Command, context: &Context) -> anyhow::Result<Exit> {
         Command::Quotas(args) => quotas::run(args, context),
         Command::Read(args) => read::run(&args, context),
         Command::Calendar(args) => calendar::run(&args, context),
-        Command::Demo(args) => Ok(match crate::demo::run(&args).await? {
-            true => Exit::Done,
-            false => Exit::Fault,
-        }),
+        Command::Demo(args) => crate::demo::run(&args, context).await,
     }
 }

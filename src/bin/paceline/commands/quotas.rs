@@ -9,6 +9,7 @@ use paceline::quota::{Limit, Sureness, Upstream};
 use paceline::report::limits::{self, Described, describe};
 use serde_json::{Value, json};
 
+use super::lacks::{note, unset};
 use crate::args::tools::{QuotasArgs, QuotasCommand};
 use crate::context::Context;
 use crate::exit::{Exit, wrong};
@@ -93,6 +94,8 @@ fn check(what: &[String], context: &Context) -> anyhow::Result<Exit> {
         [] => context.library().names().into_iter().collect(),
         what => what.to_vec(),
     };
+    let presets = context.library().list().into_iter().filter(|entry| entry.built_in);
+    let built_in: Vec<String> = presets.map(|entry| entry.name).collect();
     let mut all = Vec::new();
     let mut exit = Exit::Done;
     for name in names {
@@ -103,6 +106,13 @@ fn check(what: &[String], context: &Context) -> anyhow::Result<Exit> {
         match context.global.json {
             true => all.push(as_json(&name, &checked)),
             false => tell(&name, &checked, context)?,
+        }
+        // Whoever checks all files asks for nothing of the presets.
+        let asked = !what.is_empty() || !built_in.contains(&name);
+        if let (Ok(upstream), true, false) = (&checked, asked, context.global.json) {
+            for name in unset(upstream, std::iter::empty()) {
+                context.note(&note(&upstream.name, &name));
+            }
         }
     }
     if context.global.json {
@@ -139,6 +149,7 @@ fn as_json(name: &str, checked: &Result<Arc<Upstream>, LibraryError>) -> Value {
     match checked {
         Ok(upstream) => json!({
             "name": upstream.name, "valid": true, "problems": [],
+            "warning": unpaced(upstream), "unset": unset(upstream, std::iter::empty()),
             "limits": upstream.limits.iter().map(limits::limit).collect::<Vec<_>>(),
         }),
         Err(error) => json!({
@@ -175,6 +186,9 @@ fn tell(
         }
     };
     context.out.text(&format!("{}: valid", upstream.name))?;
+    if let Some(warning) = unpaced(upstream) {
+        context.complain(&format!("warning: {warning}"));
+    }
     for limit in &upstream.limits {
         let told = describe(&limit.rule);
         context.out.text(&indented(&in_words(&limit.name, "", &told)))?;
@@ -187,6 +201,12 @@ fn tell(
         }
     }
     Ok(())
+}
+
+/// That nothing is held back, which is seldom meant.
+fn unpaced(upstream: &Upstream) -> Option<String> {
+    let none = || format!("{} has no [[limit]]: nothing of it is paced", upstream.name);
+    upstream.limits.is_empty().then(none)
 }
 
 fn in_words(name: &str, when: &str, told: &Described) -> String {

@@ -23,7 +23,7 @@ const PAGE: usize = 1000;
 
 /// Writes answers.
 pub async fn run(args: ResultsArgs, context: &Context) -> anyhow::Result<Exit> {
-    let store = context.store()?;
+    let store = context.look()?;
     let mut filter = args.select.filter(&[], &context.times(), store.now())?;
     for name in &filter.upstreams {
         context.check_name(&store, name).await?;

@@ -4,7 +4,7 @@ use paceline::report::jobs as told;
 use paceline::store::views::{AttemptView, JobView};
 use paceline::store::{AttemptFilter, KeptBody, Store as _};
 
-use super::why::find;
+use super::why::{find, held_back};
 use crate::args::look::ShowArgs;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -14,7 +14,7 @@ use crate::render::time::Times;
 
 /// Shows one job.
 pub async fn run(args: ShowArgs, context: &Context) -> anyhow::Result<Exit> {
-    let store = context.store()?;
+    let store = context.look()?;
     let job = find(&store, &args.what, context).await?;
     let filter = AttemptFilter { job: Some(job.id), bodies: true, ..AttemptFilter::default() };
     let attempts = store.attempts(filter).await?;
@@ -49,13 +49,11 @@ fn head(job: &JobView, times: &Times, context: &Context) -> anyhow::Result<()> {
         lines.push(format!("  priority {}", job.priority));
     }
     if let Some(wait) = &job.waiting {
-        let until = wait.until.map(|until| format!(" until {}", times.near_and_far(until)));
-        lines.push(format!(
-            "  {} ({}){}",
-            wait.turn.name(),
-            wait.reason,
-            until.unwrap_or_default()
-        ));
+        lines.push(format!("  {}", held_back(wait)));
+        if let Some(until) = wait.until {
+            let zone = wait.limit.as_ref().and_then(|limit| context.zone(&job.upstream, limit));
+            lines.push(format!("  until {}", times.due(until, zone)));
+        }
     }
     if let (Some(reason), Some(detail)) = (&job.reason, &job.detail) {
         lines.push(format!("  last: {reason}: {detail}"));

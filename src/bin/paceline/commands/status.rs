@@ -6,7 +6,7 @@ use paceline::report::why;
 use paceline::report::words::figure;
 use paceline::store::Store;
 use paceline::store::sqlite::SqliteStore;
-use paceline::store::views::{LimitView, PartitionView, Tally, UpstreamView};
+use paceline::store::views::{LimitView, PartitionView, Tally, Turn, UpstreamView};
 
 use crate::args::look::StatusArgs;
 use crate::context::Context;
@@ -23,17 +23,22 @@ const LIMITS_SHOWN: usize = 20;
 
 /// Shows how things stand.
 pub async fn run(args: StatusArgs, context: &Context) -> anyhow::Result<Exit> {
-    let store = context.store()?;
+    let store = context.look()?;
     let known = known(&store, &args.upstreams, context).await?;
-    let jobs = store.tally().await?;
-    let path = store.path().display().to_string();
+    let jobs = match args.upstreams.as_slice() {
+        [] => store.tally().await?,
+        _ => status::sum(&known),
+    };
+    let path = context.store_path()?.display().to_string();
     if context.global.json {
         context.out.json(&status::status(&path, &jobs, &known))?;
         return Ok(Exit::Done);
     }
     let times = context.times();
     context.out.text(&format!("store {path}"))?;
-    context.out.text(&jobs_line(&jobs))?;
+    if known.len() != 1 {
+        context.out.text(&jobs_line(&jobs))?;
+    }
     for known in &known {
         context.out.text("")?;
         match &known.view {
@@ -89,23 +94,32 @@ fn upstream(view: &UpstreamView, times: &Times, context: &Context) -> anyhow::Re
     context.out.text(&format!("{}: {}", view.name, jobs_line(&view.jobs)))?;
     if let Some(held) = &view.held {
         context.out.text(&format!(
-            "  held since {} ({}): {}\n  `paceline resume {}` lets it go",
+            "  held since {} ({}): {}",
             times.here(held.at),
             held.reason,
-            visible(&held.detail),
-            view.name
+            visible(&held.detail)
         ))?;
+    }
+    let holds = why::held(view);
+    if let Some(hold) = holds.first().filter(|_| view.held.is_some()) {
+        context.out.text(&format!("  {}", hold.way_out))?;
     }
     let rows: Vec<_> = view.limits.iter().take(LIMITS_SHOWN).map(|l| limit_row(l, times)).collect();
     if !rows.is_empty() {
         let header = ["LIMIT", "KEY", "USED", "LEFT", "NEXT OR RESET"];
         context.out.text(&indented(&table(header, &rows)))?;
     }
-    for partition in view.partitions.iter().take(PARTITIONS_SHOWN) {
+    let partitions: Vec<_> = view.partitions.iter().filter(|one| waits(one)).collect();
+    for partition in partitions.iter().take(PARTITIONS_SHOWN) {
         context.out.text(&format!("  {}", partition_line(partition, view, times)))?;
+        if let Some(hold) =
+            holds.iter().find(|hold| view.held.is_none() && hold.key == partition.key)
+        {
+            context.out.text(&format!("    {}", hold.way_out))?;
+        }
     }
     let hidden = view.limits.len().saturating_sub(LIMITS_SHOWN) as u64
-        + view.partitions.len().saturating_sub(PARTITIONS_SHOWN) as u64
+        + partitions.len().saturating_sub(PARTITIONS_SHOWN) as u64
         + view.omitted;
     if hidden > 0 {
         context.out.text(&format!(
@@ -146,6 +160,11 @@ pub fn zone(view: &UpstreamView, limit: Option<&str>) -> Option<chrono_tz::Tz> {
     view.limits.iter().find(of).and_then(|shown| shown.zone)
 }
 
+/// Whether anything of a partition waits: of some all jobs are running.
+pub fn waits(partition: &PartitionView) -> bool {
+    partition.jobs > 0 || partition.wait.turn == Turn::Held
+}
+
 /// What one partition waits for.
 pub fn partition_line(partition: &PartitionView, view: &UpstreamView, times: &Times) -> String {
     let wait = &partition.wait;
@@ -160,7 +179,7 @@ pub fn partition_line(partition: &PartitionView, view: &UpstreamView, times: &Ti
     match wait.until {
         Some(until) => {
             let zone = zone(view, wait.limit.as_deref());
-            text.push_str(&format!(" until {}", times.both(until, zone)));
+            text.push_str(&format!(" until {}", times.due(until, zone)));
         }
         None if why::state(wait) == "held" => text.push_str(" until a person acts"),
         None => {}

@@ -1,23 +1,28 @@
 //! `why`: what holds a job or an upstream back, and until when.
 
-use paceline::job::{JobId, JobState};
+use paceline::job::{Columns, JobId, JobState};
+use paceline::reading::Reason;
+use paceline::report::status::open;
 use paceline::report::why as told;
 use paceline::report::words::figure;
 use paceline::store::sqlite::SqliteStore;
-use paceline::store::views::{JobView, LimitView, Turn, UpstreamView};
-use paceline::store::{Filter, Store as _};
+use paceline::store::views::{JobView, LimitView, Turn, UpstreamView, WaitView};
+use paceline::store::{AttemptFilter, Filter, Store as _};
 use serde_json::Value;
 
-use super::status::{jobs_line, partition_line, zone};
+use super::status::{jobs_line, partition_line, waits, zone};
 use crate::args::look::WhyArgs;
 use crate::context::Context;
 use crate::exit::{Exit, wrong};
 use crate::render::text::{count, grouped, visible};
 use crate::render::time::Times;
 
+/// What is said of an attempt that was lost with its process.
+pub const LOST: &str = "lost";
+
 /// Tells what holds something back.
 pub async fn run(args: WhyArgs, context: &Context) -> anyhow::Result<Exit> {
-    let store = context.store()?;
+    let store = context.look()?;
     match args.what.parse::<i64>() {
         Ok(_) => job(&store, &args.what, context).await,
         Err(_) if args.what.contains("://") => job(&store, &args.what, context).await,
@@ -47,6 +52,13 @@ async fn job(store: &SqliteStore, what: &str, context: &Context) -> anyhow::Resu
     }
     let times = context.times();
     context.out.text(&format!("job {} of {}: {}", job.id, job.upstream, reason(&job, &times)))?;
+    if job.state == JobState::Unsure {
+        context.out.text(&format!(
+            "  it may have reached {}, and its {} must not be sent twice; as you know it:\n  \
+             `paceline resolve {} --as done`, `--as failed`, or `--as queued` to send it again",
+            job.upstream, job.method, job.id
+        ))?;
+    }
     let declared = match context.library().get(&job.upstream) {
         Ok(declared) => declared,
         Err(error) => {
@@ -62,8 +74,9 @@ async fn job(store: &SqliteStore, what: &str, context: &Context) -> anyhow::Resu
     if let Some(wait) = &job.waiting {
         if let Some(until) = wait.until {
             let zone = zone(&view, wait.limit.as_deref());
-            context.out.text(&format!("  until {}", times.both(until, zone)))?;
+            context.out.text(&format!("  until {}", times.due(until, zone)))?;
         }
+        held(wait.turn, &view, Some(&job.partition), context)?;
         // Its own instances, and those without a key.
         let own = |limit: &&LimitView| {
             limit.key.iter().all(|(name, value)| job.partition.get(name) == Some(value))
@@ -80,14 +93,23 @@ fn reason(job: &JobView, times: &Times) -> String {
         let last = match (&job.reason, &job.detail) {
             (Some(reason), Some(detail)) => format!(" ({reason}: {})", visible(detail)),
             (Some(reason), None) => format!(" ({reason})"),
+            (None, Some(detail)) => format!(" ({})", visible(detail)),
             _ => String::new(),
         };
         return match (job.state, job.ended_at) {
+            (JobState::Queued, _) if job.attempts > 0 => {
+                format!("ready: it goes as soon as a runner takes it; its last attempt:{last}")
+            }
             (JobState::Queued, _) => "ready: it goes as soon as a runner takes it".to_owned(),
             (state, Some(at)) => format!("{state} since {}{last}", times.here(at)),
             (state, None) => format!("{state}{last}"),
         };
     };
+    held_back(wait)
+}
+
+/// What a job waits for: `waiting for the limit `daily` (budget: 200 of 200 are spent)`.
+pub fn held_back(wait: &WaitView) -> String {
     let what = match (wait.turn, &wait.limit) {
         (Turn::Held, _) => "held until a person acts".to_owned(),
         (turn, Some(limit)) => format!("{} for the limit `{limit}`", turn.name()),
@@ -139,25 +161,68 @@ async fn upstream(store: &SqliteStore, name: &str, context: &Context) -> anyhow:
     let times = context.times();
     context.out.text(&format!("{name}: {}", jobs_line(&view.jobs)))?;
     partitions(&view, &times, context)?;
+    if open(&view.jobs) > 0 {
+        last_attempt(store, name, &times, context).await?;
+    }
     for limit in &view.limits {
         context.out.text(&format!("  {}", evidence(limit, &times)))?;
     }
     Ok(Exit::Done)
 }
 
+/// What the upstream said last, where that was not what was wished: it may be why nothing moves.
+async fn last_attempt(
+    store: &SqliteStore,
+    name: &str,
+    times: &Times,
+    context: &Context,
+) -> anyhow::Result<()> {
+    let filter =
+        AttemptFilter { upstreams: vec![name.to_owned()], limit: Some(1), ..Default::default() };
+    let Some(last) = store.attempts(filter).await?.pop() else { return Ok(()) };
+    let reason = last.reason.as_deref().unwrap_or(LOST);
+    if reason.parse().is_ok_and(Reason::is_success) {
+        return Ok(());
+    }
+    let status = last.status.map_or("no answer".to_owned(), |status| status.to_string());
+    let said = last.detail.map(|detail| format!(": {detail}")).unwrap_or_default();
+    let when = times.distance(last.sent_at);
+    let text = format!("last attempt (job {}, {when}): {status}, {reason}{said}", last.job);
+    Ok(context.out.text(&format!("  {}", visible(&text)))?)
+}
+
+/// The way out of a hold; of the whole upstream where `key` is `None`.
+fn held(
+    turn: Turn,
+    view: &UpstreamView,
+    key: Option<&Columns>,
+    context: &Context,
+) -> anyhow::Result<()> {
+    if turn != Turn::Held {
+        return Ok(());
+    }
+    let whole = Columns::new();
+    let key = key.filter(|_| view.held.is_none()).unwrap_or(&whole);
+    let holds = told::held(view);
+    match holds.iter().find(|hold| hold.key == *key) {
+        Some(hold) => Ok(context.out.text(&format!("    {}", hold.way_out))?),
+        None => Ok(()),
+    }
+}
+
 fn partitions(view: &UpstreamView, times: &Times, context: &Context) -> anyhow::Result<()> {
-    if view.partitions.is_empty() {
+    let waiting: Vec<_> = view.partitions.iter().filter(|one| waits(one)).collect();
+    if waiting.is_empty() {
         context.out.text("  nothing is held back")?;
     }
-    for partition in &view.partitions {
+    for partition in waiting {
         context.out.text(&format!("  {}", partition_line(partition, view, times)))?;
-        if partition.wait.turn == Turn::Held {
-            context.out.text(&format!(
-                "    when that is mended: paceline resume {}{}",
-                view.name,
-                key_flags(&partition.key)
-            ))?;
+        if view.held.is_none() {
+            held(partition.wait.turn, view, Some(&partition.key), context)?;
         }
+    }
+    if view.held.is_some() {
+        held(Turn::Held, view, None, context)?;
     }
     if view.omitted > 0 {
         context
@@ -165,16 +230,4 @@ fn partitions(view: &UpstreamView, times: &Times, context: &Context) -> anyhow::
             .text(&format!("  and {}", count(view.omitted, "more instance or partition")))?;
     }
     Ok(())
-}
-
-fn key_flags(key: &paceline::job::Columns) -> String {
-    let quoted = |text: String| match text
-        .chars()
-        .all(|c| c.is_ascii_alphanumeric() || "=-_./:@".contains(c))
-    {
-        true => text,
-        false => format!("'{}'", text.replace('\'', "'\\''")),
-    };
-    let flag = |(name, value)| format!(" --key {}", quoted(format!("{name}={value}")));
-    key.iter().map(flag).collect()
 }

@@ -23,66 +23,161 @@ use super::{DemoStore, limit};
 /// A line of progress at most so often.
 const PROGRESS: Duration = Duration::from_secs(2);
 
-/// Says one line. A reader that has gone away is no reason to stop counting.
-fn say(line: &str) {
-    use std::io::Write as _;
-    let _ = writeln!(std::io::stdout(), "{line}");
+/// Where the story is told.
+#[derive(Clone, Copy, Debug)]
+pub enum Story {
+    /// On stdout.
+    Out,
+    /// On stderr: stdout is for JSON.
+    Beside,
+    /// Nowhere.
+    Untold,
 }
 
-/// What there is.
-pub fn opening(stage: &Stage) {
-    say(&format!(
-        "A practice upstream listens on {}. It counts each call, and refuses",
-        stage.practice.addr()
-    ));
-    say("whatever goes over its limits:");
-    say(&format!("  {PLAN:<6} {CALLS_PER_SECOND} calls a second, {BURST} at once"));
-    say(&format!(
-        "  {DAILY:<6} {CALLS_PER_DAY} calls a day, from midnight to midnight in {}",
-        stage.zone
-    ));
-    say(
+impl Story {
+    /// Says one line. A reader that has gone away is no reason to stop counting.
+    fn say(self, line: &str) {
+        use std::io::Write as _;
+        let _ = match self {
+            Story::Out => writeln!(std::io::stdout(), "{line}"),
+            Story::Beside => writeln!(std::io::stderr(), "{line}"),
+            Story::Untold => Ok(()),
+        };
+    }
+
+    /// What there is.
+    pub fn opening(self, stage: &Stage) {
+        self.say(&format!(
+            "A practice upstream listens on {}. It counts each call, and refuses",
+            stage.practice.addr()
+        ));
+        self.say("whatever goes over its limits:");
+        self.say(&format!("  {PLAN:<6} {CALLS_PER_SECOND} calls a second, {BURST} at once"));
+        self.say(&format!(
+            "  {DAILY:<6} {CALLS_PER_DAY} calls a day, from midnight to midnight in {}",
+            stage.zone
+        ));
+        self.say(
         "Once, at its hundredth call, it asks for three seconds of peace, as real ones do on a whim.",
     );
-    say(
+        self.say(
         "examples/practice.toml declares the limits to Paceline, which reads it as any quota file.",
     );
-}
-
-/// What became of the catalogue.
-pub fn added(addition: &Addition) {
-    say("");
-    say("add practice --csv examples/catalogue.csv");
-    for (line, problem) in &addition.rejected {
-        say(&format!("  line {line} is not added: {problem}"));
     }
-    say(&format!("  {} jobs are queued", addition.jobs));
-}
 
-/// That nothing is queued twice.
-pub fn added_again(addition: &Addition) {
-    say(&format!(
-        "  the same file again: {} added, {} are there already",
-        addition.jobs, addition.duplicates
-    ));
-}
+    /// What became of the catalogue.
+    pub fn added(self, addition: &Addition) {
+        self.say("");
+        self.say("add practice --csv examples/catalogue.csv");
+        for (line, problem) in &addition.rejected {
+            self.say(&format!("  line {line} is not added: {problem}"));
+        }
+        self.say(&format!("  {} jobs are queued", addition.jobs));
+    }
 
-/// What is about to begin.
-pub fn sending(upstream: &Upstream) {
-    say("");
-    say("run practice");
-    if let Some(LimitRule::Rate(rate)) = upstream.limit(PLAN).map(|limit| &limit.rule) {
-        let plan = rate.plan();
-        say(&format!(
-            "  planned: {:.1} calls a second, {} at once, so that none can come too soon",
-            plan.per_second(),
-            plan.burst
+    /// That nothing is queued twice.
+    pub fn added_again(self, addition: &Addition) {
+        self.say(&format!(
+            "  the same file again: {} added, {} are there already",
+            addition.jobs, addition.duplicates
         ));
+    }
+
+    /// What is about to begin.
+    pub fn sending(self, upstream: &Upstream) {
+        self.say("");
+        self.say("run practice");
+        if let Some(LimitRule::Rate(rate)) = upstream.limit(PLAN).map(|limit| &limit.rule) {
+            let plan = rate.plan();
+            self.say(&format!(
+                "  planned: {:.1} calls a second, {} at once, so that none can come too soon",
+                plan.per_second(),
+                plan.burst
+            ));
+        }
+    }
+
+    /// What the run came to.
+    pub fn sent(self, report: &Report, took: Duration) {
+        self.say(&format!(
+            "  {} calls in {:.1} s: {} done, {} failed, {} wait",
+            report.sent,
+            took.as_secs_f64(),
+            report.done,
+            report.failed,
+            report.waiting
+        ));
+    }
+
+    /// What the other side counted.
+    pub fn upstream_saw(self, stats: &Stats, zone: &Tz) {
+        self.say("");
+        self.say("What the upstream saw");
+        self.say(&format!("  {} calls on {} connections", stats.count, stats.connections));
+        self.say(&format!("  refusals of Paceline's making: {}", stats.refused));
+        self.say(&format!(
+            "  refusals of its own whim: {}; calls before its Retry-After was over: {}",
+            stats.whims, stats.early
+        ));
+        if let Some(rule) = stats.rule(PLAN) {
+            self.say(&format!(
+                "  busiest second: {} calls, where {} may come",
+                rule.busiest, rule.allowed
+            ));
+        }
+        if let Some(rule) = stats.rule(DAILY) {
+            self.say(&format!(
+                "  today in {zone}: {} calls, where {} may come",
+                rule.busiest, rule.allowed
+            ));
+        }
+    }
+
+    /// What must wait: for what, and until when, there and here.
+    pub fn still_waiting(self, stage: &Stage, report: &Report, view: &UpstreamView) {
+        self.say("");
+        self.say("What still waits");
+        let Some(until) = report.next_at else {
+            self.say("  nothing");
+            return;
+        };
+        let name = report.limit.as_deref().unwrap_or("its own turn");
+        self.say(&format!("  {} jobs wait for `{name}`", report.waiting));
+        if let Some(limit) = limit(view, name) {
+            let spent = limit.spent.unwrap_or(0);
+            let over = limit.zone.map(|zone| format!(" today in {zone}")).unwrap_or_default();
+            self.say(&format!("  {spent} of its {} units are spent{over}", limit.amount));
+        }
+        let times = Times::new(stage.store.now().wall);
+        self.say(&format!("  the next can go at {}", times.both(until, Some(stage.zone))));
+        self.say(
+            "  A user's run would wait, or end with 75 and be started again: the queue is on disk.",
+        );
+    }
+
+    /// Whether it was as promised, and what to look at.
+    pub fn closing(self, stage: &Stage, broken: &[String]) {
+        self.say("");
+        for what in broken {
+            self.say(&format!("NOT AS PROMISED: {what}"));
+        }
+        if broken.is_empty() {
+            self.say("All was as promised.");
+        }
+        let Some(folder) = &stage.kept else { return };
+        let folder = folder.display();
+        self.say("Look at it with");
+        for command in ["status", &format!("why {UPSTREAM}"), &format!("log {UPSTREAM}")] {
+            self.say(&format!(
+                "  paceline --store {folder}/paceline.db --quotas {folder}/quotas {command}"
+            ));
+        }
     }
 }
 
 /// Hears what happens, and says the little of it that is news.
 pub struct Listener {
+    story: Story,
     store: DemoStore,
     began_at: Timestamp,
     heard: Mutex<Heard>,
@@ -98,10 +193,10 @@ struct Heard {
 
 impl Listener {
     /// Begins to listen.
-    pub fn new(store: DemoStore) -> Listener {
+    pub fn new(story: Story, store: DemoStore) -> Listener {
         let began_at = store.now().store;
         let heard = Heard { said_at: began_at, ..Heard::default() };
-        Listener { store, began_at, heard: Mutex::new(heard) }
+        Listener { story, store, began_at, heard: Mutex::new(heard) }
     }
 
     /// Something happened.
@@ -134,8 +229,8 @@ impl Listener {
             Event::Held { reason, detail, .. } => {
                 self.say(now, &format!("held, {reason}: {detail}"));
             }
-            Event::Draining { in_flight } => {
-                self.say(now, &format!("leaving; {in_flight} calls are awaited"));
+            Event::Draining { in_flight: 1.. } => {
+                self.say(now, "leaving; what is in flight is awaited");
             }
             _ => {}
         }
@@ -147,73 +242,7 @@ impl Listener {
     }
 
     fn say(&self, now: Now, what: &str) {
-        say(&format!("  {:>4.1} s  {what}", now.store.since(self.began_at).as_secs_f64()));
-    }
-}
-
-/// What the run came to.
-pub fn sent(report: &Report, took: Duration) {
-    say(&format!(
-        "  {} calls in {:.1} s: {} done, {} failed, {} wait",
-        report.sent,
-        took.as_secs_f64(),
-        report.done,
-        report.failed,
-        report.waiting
-    ));
-}
-
-/// What the other side counted.
-pub fn upstream_saw(stats: &Stats, zone: &Tz) {
-    say("");
-    say("What the upstream saw");
-    say(&format!("  {} calls on {} connections", stats.count, stats.connections));
-    say(&format!("  refusals of Paceline's making: {}", stats.refused));
-    say(&format!(
-        "  refusals of its own whim: {}; calls before its Retry-After was over: {}",
-        stats.whims, stats.early
-    ));
-    if let Some(rule) = stats.rule(PLAN) {
-        say(&format!("  busiest second: {} calls, where {} may come", rule.busiest, rule.allowed));
-    }
-    if let Some(rule) = stats.rule(DAILY) {
-        say(&format!("  today in {zone}: {} calls, where {} may come", rule.busiest, rule.allowed));
-    }
-}
-
-/// What must wait: for what, and until when, there and here.
-pub fn still_waiting(stage: &Stage, report: &Report, view: &UpstreamView) {
-    say("");
-    say("What still waits");
-    let Some(until) = report.next_at else {
-        say("  nothing");
-        return;
-    };
-    let name = report.limit.as_deref().unwrap_or("its own turn");
-    say(&format!("  {} jobs wait for `{name}`", report.waiting));
-    if let Some(limit) = limit(view, name) {
-        let spent = limit.spent.unwrap_or(0);
-        let over = limit.zone.map(|zone| format!(" today in {zone}")).unwrap_or_default();
-        say(&format!("  {spent} of its {} units are spent{over}", limit.amount));
-    }
-    let times = Times::new(stage.store.now().wall);
-    say(&format!("  the next can go at {}", times.both(until, Some(stage.zone))));
-    say("  A user's run would wait, or end with 75 and be started again: the queue is on disk.");
-}
-
-/// Whether it was as promised, and what to look at.
-pub fn closing(stage: &Stage, broken: &[String]) {
-    say("");
-    for what in broken {
-        say(&format!("NOT AS PROMISED: {what}"));
-    }
-    if broken.is_empty() {
-        say("All was as promised.");
-    }
-    let Some(folder) = &stage.kept else { return };
-    let folder = folder.display();
-    say("Look at it with");
-    for command in ["status", &format!("why {UPSTREAM}"), &format!("log {UPSTREAM}")] {
-        say(&format!("  paceline --store {folder}/paceline.db --quotas {folder}/quotas {command}"));
+        self.story
+            .say(&format!("  {:>4.1} s  {what}", now.store.since(self.began_at).as_secs_f64()));
     }
 }

@@ -110,6 +110,11 @@ impl Times {
         }
     }
 
+    /// When something may go: as [`Times::both`], or `now` where that has come.
+    pub fn due(&self, at: Timestamp, zone: Option<Tz>) -> String {
+        if at <= self.now { "now".to_owned() } else { self.both(at, zone) }
+    }
+
     /// In the user's zone, with how far off it is.
     pub fn near_and_far(&self, at: Timestamp) -> String {
         format!("{}, {}", self.here(at), self.distance(at))
@@ -218,6 +223,7 @@ mod tests {
             "2026-12-01 00:00:02 PST (America/Los_Angeles) = 2026-12-01 08:00:02 UTC here, in 3 h 12 min"
         );
         assert_eq!(times(Tz::UTC).both(NOW, None), "2026-12-01 04:48:02 UTC here, now");
+        assert_eq!(times(Tz::UTC).due(NOW - std::time::Duration::from_micros(271), None), "now");
     }
 
     #[test]

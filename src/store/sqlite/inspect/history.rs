@@ -60,7 +60,10 @@ fn add_waits(
         }
         let wait = partitions.get(partition).cloned().flatten();
         let due = now.to_store(view.due_at);
-        let own = (due > now.store).then(|| look.scheduled(due, view.reason.as_deref()));
+        let own = (due > now.store).then(|| {
+            let reason = view.reason.as_deref();
+            look.scheduled(due, reason, view.detail.as_deref())
+        });
         view.waiting = match wait {
             Some(wait) if wait.turn == Turn::Held => Some(wait),
             wait => later(wait, own),

@@ -182,18 +182,27 @@ impl<'t> Look<'t> {
         }
         let limits = self.limits_wait(instances, &row.key, 1)?;
         let scheduled = match places::head(self.conn, row.id, self.now.store)? {
-            Head::Later { at, .. } => Some(self.scheduled(at, row.again.as_deref())),
+            Head::Later { at, .. } => {
+                Some(self.scheduled(at, row.again.as_deref(), row.again_detail.as_deref()))
+            }
             Head::Due { .. } | Head::None => None,
         };
         Ok(later(limits, scheduled))
     }
 
-    pub(super) fn scheduled(&self, at: Timestamp, again: Option<&str>) -> WaitView {
-        let (reason, detail) = match again {
-            Some(reason) => {
-                ("backoff", format!("its last attempt ended with {reason}; it backs off"))
+    /// `again` is the reason with which it was tried last, `said` that answer in a sentence.
+    pub(super) fn scheduled(
+        &self,
+        at: Timestamp,
+        again: Option<&str>,
+        said: Option<&str>,
+    ) -> WaitView {
+        let (reason, detail) = match (again, said) {
+            (Some(reason), Some(said)) if !said.is_empty() => {
+                ("backoff", format!("its last attempt ended with {reason}: {said}"))
             }
-            None => ("not_before", "it was added to go later".to_owned()),
+            (Some(reason), _) => ("backoff", format!("its last attempt ended with {reason}")),
+            (None, _) => ("not_before", "it was added to go later".to_owned()),
         };
         WaitView {
             turn: Turn::Scheduled,
@@ -299,6 +308,8 @@ pub(super) struct PartitionRow {
     pub held: Option<places::HeldRow>,
     /// The reason with which its head was tried last.
     pub again: Option<String>,
+    /// That answer in a sentence.
+    again_detail: Option<String>,
 }
 
 impl PartitionRow {
@@ -317,6 +328,7 @@ impl PartitionRow {
             key: from_json(&row.get::<_, String>("key")?),
             held,
             again: row.get("again")?,
+            again_detail: row.get("again_detail")?,
         })
     }
 }

@@ -161,15 +161,20 @@ pub(in crate::store::sqlite) const INSTANCE_KEYS: &str = "SELECT key FROM limit_
 pub(in crate::store::sqlite) const PARTITIONS_BUSY: &str =
     "SELECT id, key, held_at, held_reason, held_detail,
     (SELECT reason FROM job WHERE partition_id = partition.id AND state = 'queued'
-     ORDER BY priority DESC, due_at LIMIT 1) AS again
+     ORDER BY priority DESC, due_at LIMIT 1) AS again,
+    (SELECT detail FROM job WHERE partition_id = partition.id AND state = 'queued'
+     ORDER BY priority DESC, due_at LIMIT 1) AS again_detail
     FROM partition WHERE upstream_id = ?1 AND (place = 'held' OR EXISTS
         (SELECT 1 FROM job WHERE partition_id = partition.id AND state = 'queued'))
     ORDER BY key";
 pub(in crate::store::sqlite) const PARTITION_ROW: &str =
     "SELECT id, key, held_at, held_reason, held_detail,
-    NULL AS again FROM partition WHERE id = ?1";
-pub(in crate::store::sqlite) const PARTITION_JOBS: &str =
-    "SELECT count(*) FROM job WHERE partition_id = ?1 AND state = 'queued'";
+    NULL AS again, NULL AS again_detail FROM partition WHERE id = ?1";
+/// Less those that run: their rows say queued too.
+pub(in crate::store::sqlite) const PARTITION_JOBS: &str = "SELECT
+    (SELECT count(*) FROM job WHERE partition_id = ?1 AND state = 'queued')
+    - (SELECT count(*) FROM call JOIN running ON running.call_id = call.id
+       WHERE call.partition_id = ?1)";
 pub(in crate::store::sqlite) const BODY: &str = "SELECT bytes, cut FROM body WHERE call_id = ?1";
 pub(in crate::store::sqlite) const LAST_BODY: &str = "SELECT body.bytes, body.cut FROM attempt
     JOIN body ON body.call_id = attempt.call_id

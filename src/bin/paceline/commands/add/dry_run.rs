@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use paceline::job::{Columns, NewJob};
 use paceline::quota::{Cost, Limit, Upstream};
 use paceline::report::finish::{Demand, Finish, finish};
+use paceline::report::instant;
 use paceline::report::limits::{self, describe};
-use paceline::report::words::span;
 use paceline::template::{Place, Template};
 use serde_json::{Value, json};
 
 use super::intake::Intake;
 use super::source::Rows;
+use crate::commands::lacks::note;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::render::table::indented;
@@ -25,6 +26,7 @@ pub fn run(
     upstream: &Upstream,
     mut intake: Intake<'_>,
     mut rows: Rows,
+    unset: &[String],
     context: &Context,
 ) -> anyhow::Result<Exit> {
     let mut plan = Plan::default();
@@ -40,17 +42,18 @@ pub fn run(
             "upstream": upstream.name, "jobs": plan.jobs, "rejected": rejected,
             "requests": requests,
             "limits": upstream.limits.iter().map(limits::limit).collect::<Vec<_>>(),
-            "finish_at": done.at.to_rfc3339(), "limit": done.limit,
+            "finish_at": instant((!done.is_beyond()).then_some(done.at)), "limit": done.limit, "unset": unset,
         }))?;
     } else {
         tell(upstream, &plan, &requests, context)?;
-        let about = span(done.at.since(now));
+        let about = done.span(now);
         let by = done.limit.map(|limit| format!(", held back by the limit `{limit}`"));
         context.out.text(&format!(
-            "\n{} would be done in about {about}{}, were nothing else queued.\nNothing was added.",
+            "\n{} would be done in {about}{}, were nothing else queued.\nNothing was added.",
             count(plan.jobs, "job"),
             by.unwrap_or_default()
         ))?;
+        unset.iter().for_each(|name| context.note(&note(&upstream.name, name)));
     }
     Ok(if rejected > 0 { Exit::Failed } else { Exit::Done })
 }

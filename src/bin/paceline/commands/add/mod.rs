@@ -1,6 +1,7 @@
 //! `add`: rows become jobs in the queue.
 
 mod dry_run;
+mod hint;
 mod intake;
 mod source;
 
@@ -16,6 +17,7 @@ use paceline::store::Store;
 use paceline::store::sqlite::SqliteStore;
 use serde_json::json;
 
+use super::lacks::unset;
 use crate::args::add::{AddArgs, DedupeRule};
 use crate::args::select::columns;
 use crate::context::Context;
@@ -39,15 +41,18 @@ pub async fn run(args: AddArgs, context: &Context) -> anyhow::Result<Exit> {
     let times = context.times();
     let mut options = options(&args, rows.columns.clone(), &times)?;
     if args.dry_run {
-        let planner = Planner::new(&upstream, options)?;
+        let planner = plan(&upstream, options, &rows)?;
         let intake = Intake::new(planner, &rows, args.rejects.as_deref(), context)?;
-        return dry_run::run(&upstream, intake, rows, context);
+        let headers = args.header.iter().map(|header| &header.value);
+        let unset = unset(&upstream, headers.chain(&args.url).chain(&args.body));
+        let exit = dry_run::run(&upstream, intake, rows, &unset, context)?;
+        return Ok(hinted(exit, &upstream, &args, context));
     }
     let store = context.store()?;
     let now = store.now();
     options.deadline_at = options.deadline_at.map(|at| now.to_store(at));
     options.not_before = options.not_before.map(|at| now.to_store(at));
-    let planner = Planner::new(&upstream, options)?;
+    let planner = plan(&upstream, options, &rows)?;
     let load = load_name(&args, &store, &times).await?;
     let mut intake = Intake::new(planner, &rows, args.rejects.as_deref(), context)?;
     let mut addition = Addition {
@@ -64,7 +69,24 @@ pub async fn run(args: AddArgs, context: &Context) -> anyhow::Result<Exit> {
     }
     let rejected = intake.finish()?;
     addition.tell(rejected, args.strict, context)?;
-    Ok(if rejected > 0 { Exit::Failed } else { Exit::Done })
+    let exit = if rejected > 0 { Exit::Failed } else { Exit::Done };
+    Ok(hinted(exit, &upstream, &args, context))
+}
+
+fn plan<'u>(
+    upstream: &'u Upstream,
+    options: AddOptions,
+    rows: &Rows,
+) -> anyhow::Result<Planner<'u>> {
+    Planner::new(upstream, options).map_err(|error| hint::misfit(error, rows))
+}
+
+/// Says what may have been meant where rows were rejected.
+fn hinted(exit: Exit, upstream: &Upstream, args: &AddArgs, context: &Context) -> Exit {
+    if let Some(hint) = hint::no_urls(upstream, args).filter(|_| exit == Exit::Failed) {
+        context.note(&hint);
+    }
+    exit
 }
 
 /// What all rows have in common. Instants are still wall time.

@@ -43,6 +43,8 @@ pub struct Rows {
     iter: Box<dyn Iterator<Item = io::Result<Input>>>,
     /// The columns that every row has.
     pub columns: Option<BTreeSet<String>>,
+    /// The same of a CSV file, in its order.
+    pub names: Vec<String>,
     /// The header row of a CSV file.
     pub header: Option<Vec<u8>>,
     /// Between the values of a row.
@@ -50,7 +52,7 @@ pub struct Rows {
     /// The file that is read.
     pub file: Option<PathBuf>,
     /// What a row's number is one of, as in `line 7 of x.csv`.
-    place: String,
+    pub place: String,
     noun: &'static str,
 }
 
@@ -114,12 +116,14 @@ impl Source {
             CsvError::Io(error) => {
                 anyhow::Error::new(error).context(format!("the rows{name} cannot be read"))
             }
-            error => Usage(format!("the rows{name} have no columns: {error}")).into(),
+            error => Usage(format!("the columns{name} cannot be told: {error}")).into(),
         })?;
         let columns = csv.columns().iter().cloned().collect();
         let header = csv.header().map(<[u8]>::to_vec);
+        let names = csv.columns().to_vec();
         let mut rows = rows(Box::new(csv), Some(columns), ("line", name));
         rows.header = header;
+        rows.names = names;
         rows.delimiter = self.format.delimiter;
         if let Place::File(path) = place {
             rows.file = Some(path.clone());
@@ -133,7 +137,8 @@ fn rows(
     columns: Option<BTreeSet<String>>,
     (noun, place): (&'static str, String),
 ) -> Rows {
-    Rows { iter, columns, header: None, delimiter: b',', file: None, place, noun }
+    let (names, header) = (Vec::new(), None);
+    Rows { iter, columns, names, header, delimiter: b',', file: None, place, noun }
 }
 
 fn argument(line: u64, url: String) -> Input {

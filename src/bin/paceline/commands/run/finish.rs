@@ -11,7 +11,7 @@ use crate::render::text::{count, grouped};
 /// `run --json`.
 pub fn json(report: &Report, exit: Exit) -> Value {
     json!({
-        "sent": report.sent, "done": report.done, "failed": report.failed,
+        "sent": report.sent, "unreached": report.unreached, "done": report.done, "failed": report.failed,
         "expired": report.expired, "unsure": report.unsure, "held": report.held,
         "waiting": report.waiting, "next_at": instant(report.next_at),
         "upstream": report.next_upstream, "limit": report.limit, "unserved": report.unserved.keys().collect::<Vec<_>>(),
@@ -20,7 +20,12 @@ pub fn json(report: &Report, exit: Exit) -> Value {
 }
 
 /// Tells it: as JSON on stdout, or in words on stderr.
-pub fn tell(report: &Report, exit: Exit, context: &Context) -> anyhow::Result<()> {
+pub fn tell(
+    report: &Report,
+    holds: &[String],
+    exit: Exit,
+    context: &Context,
+) -> anyhow::Result<()> {
     if context.global.json {
         return context.out.json(&json(report, exit));
     }
@@ -33,17 +38,19 @@ pub fn tell(report: &Report, exit: Exit, context: &Context) -> anyhow::Result<()
         text.push_str(&format!("\n{}", waiting(report, context)));
     }
     if report.held > 0 {
-        text.push_str(&format!(
-            "\n{} held until a person acts: `paceline status` says why, `paceline resume` lets go",
-            are(report.held)
-        ));
+        text.push_str(&format!("\n{} held until a person acts", are(report.held)));
+        text.extend(holds.iter().map(|hold| format!("\n  {hold}")));
     }
     for (upstream, problem) in &report.unserved {
         text.push_str(&format!("\n{upstream} was left out: {problem}"));
     }
-    let ends = [(report.failed, "failed"), (report.unsure, "unsure")];
-    for (_, state) in ends.into_iter().filter(|(number, _)| *number > 0) {
-        text.push_str(&format!("\n`paceline jobs --state {state}` lists what is {state}"));
+    let ends = [
+        (report.failed, "failed", ""),
+        (report.expired, "expired", ""),
+        (report.unsure, "unsure", ", `paceline resolve` ends it"),
+    ];
+    for (_, state, more) in ends.into_iter().filter(|(number, ..)| *number > 0) {
+        text.push_str(&format!("\n`paceline jobs --state {state}` lists what is {state}{more}"));
     }
     match exit {
         Exit::Done | Exit::Waiting => context.note(&text),
@@ -67,6 +74,9 @@ fn sum(report: &Report) -> String {
     for (number, name) in ends.into_iter().filter(|(number, _)| *number > 0) {
         parts.push(format!("{} {name}", grouped(number)));
     }
+    if report.unreached > 0 {
+        parts.push(format!("{} could not be sent", count(report.unreached, "call")));
+    }
     parts.join(", ")
 }
 
@@ -82,7 +92,8 @@ fn waiting(report: &Report, context: &Context) -> String {
     };
     match report.next_at {
         Some(at) => {
-            let zone = zone(report, context);
+            let zone = name.zip(report.limit.as_deref());
+            let zone = zone.and_then(|(name, limit)| context.zone(name, limit));
             text.push_str(&format!(", until\n  {}", context.times().both(at, zone)));
         }
         None => text.push_str("; until when cannot be told"),
@@ -92,10 +103,4 @@ fn waiting(report: &Report, context: &Context) -> String {
         None => text.push_str("\n`paceline status` tells more"),
     }
     text
-}
-
-fn zone(report: &Report, context: &Context) -> Option<chrono_tz::Tz> {
-    let upstream = context.library().get(report.next_upstream.as_deref()?).ok()?;
-    let limit = upstream.limit(report.limit.as_deref()?)?;
-    limit.rule.calendar().map(|calendar| calendar.zone)
 }

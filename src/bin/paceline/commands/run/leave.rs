@@ -7,9 +7,9 @@ use tokio::sync::watch;
 
 use crate::exit::Exit;
 
-/// Becomes true with the first signal. The second ends the program: what was in flight is found by
-/// the next runner.
-pub fn on_signals() -> io::Result<Leave> {
+/// Becomes true with the first signal. The second ends the program, after `last` was called: what was
+/// in flight is found by the next runner.
+pub fn on_signals(last: impl Fn() + Send + 'static) -> io::Result<Leave> {
     let (tell, leave) = watch::channel(false);
     let mut signals = Signals::new()?;
     tokio::spawn(async move {
@@ -17,6 +17,7 @@ pub fn on_signals() -> io::Result<Leave> {
         // The run may be over already.
         let _ = tell.send(true);
         signals.next().await;
+        last();
         std::process::exit(i32::from(Exit::Interrupted.code()));
     });
     Ok(leave)

@@ -1,7 +1,10 @@
 //! `run`: send what may be sent.
 
-mod finish;
+pub mod finish;
+mod holds;
 mod leave;
+mod lines;
+mod pace;
 mod progress;
 
 use std::sync::Arc;
@@ -26,10 +29,16 @@ pub async fn run(args: RunArgs, context: &Context) -> anyhow::Result<Exit> {
         let progress = Arc::clone(&progress);
         Arc::new(move |event: &dispatch::Event| progress.hear(event))
     };
-    let work = dispatch::run(store.clone(), library, options, leave::on_signals()?, tell);
+    let abandoned = Arc::clone(&progress);
+    let leave = leave::on_signals(move || abandoned.abandon())?;
+    let work = dispatch::run(store.clone(), library, options, leave, tell);
     let report = progress.beside(work, &store, context).await?;
     let exit = Exit::of_run(&report, &args.fail_on);
-    finish::tell(&report, exit, context)?;
+    let holds = match report.held {
+        0 => Vec::new(),
+        _ => holds::lines(&store, &args.upstreams, context).await?,
+    };
+    finish::tell(&report, &holds, exit, context)?;
     Ok(exit)
 }
 

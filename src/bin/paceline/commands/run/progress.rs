@@ -1,6 +1,6 @@
 //! What a run tells while it is at work: a bar on a terminal, elsewhere one line a notable event.
 
-use std::collections::VecDeque;
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,27 +9,30 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use paceline::clock::{Clock as _, SystemClock, Timestamp};
 use paceline::dispatch::Event;
 use paceline::job::JobState;
-use paceline::report::words::{figure, span};
-use paceline::report::{status, why};
+use paceline::report::status;
+use paceline::report::words::span;
 use paceline::store::Store as _;
 use paceline::store::sqlite::SqliteStore;
 use paceline::store::views::UpstreamView;
 
+use super::lines::told;
+use super::pace::{Pace, words};
 use crate::context::Context;
-use crate::render::text::{count, grouped, visible, visible_lines};
+use crate::render::text::{grouped, visible, visible_lines};
 use crate::render::time::Times;
 
 /// How often a bar is drawn anew.
 const DRAWN: Duration = Duration::from_secs(1);
 
-/// How often the store is asked what is left; the bar counts on in between.
-const ASKED: u32 = 5;
+/// The store is asked what is left each time, unless an answer took longer than this share of the time
+/// until the next: then the bar counts on in between.
+const SHARE: u32 = 20;
 
 /// A wait that is worth a line.
 const LONG: Duration = Duration::from_secs(5);
 
-/// The rate shown is that of the last so many seconds.
-const RATE_OVER: Duration = Duration::from_secs(10);
+/// All that is said of a run that sends nothing new: what is in flight comes back when it does.
+const LEAVING: &str = "leaving";
 
 /// Listens to a run.
 #[derive(Debug)]
@@ -47,7 +50,11 @@ pub struct Progress {
 struct Seen {
     ended: u64,
     /// When calls left, lately.
-    sent: VecDeque<Timestamp>,
+    sent: Pace,
+    /// Nothing new is sent any more.
+    leaving: bool,
+    /// Upstreams that gave no answer lately: told once.
+    silent: BTreeSet<String>,
     /// The wait told last, so that it is told once.
     waiting: Option<(String, Timestamp)>,
 }
@@ -91,15 +98,17 @@ impl Progress {
         context: &Context,
     ) -> std::convert::Infallible {
         let mut views = Vec::new();
-        let mut round = 0_u32;
+        let mut ask_at = Timestamp::EPOCH;
         loop {
-            if round.is_multiple_of(ASKED) {
+            let asked_at = self.clock.wall();
+            if asked_at >= ask_at {
                 // A store that cannot answer is told of as an event.
                 views = self.views(store, context).await.unwrap_or(views);
                 let open: u64 = views.iter().map(|view| status::open(&view.jobs)).sum();
                 bar.set_length(self.seen().ended + open);
+                let now = self.clock.wall();
+                ask_at = now + now.since(asked_at) * SHARE;
             }
-            round = round.wrapping_add(1);
             bar.set_position(self.seen().ended);
             bar.set_message(visible(&self.message(bar, &views)).into_owned());
             self.clock.sleep(DRAWN).await;
@@ -123,11 +132,12 @@ impl Progress {
     /// Rate, budget left, and an honest time left.
     fn message(&self, bar: &ProgressBar, views: &[UpstreamView]) -> String {
         let now = self.clock.wall();
-        let mut parts = Vec::new();
-        let rate = self.rate(now);
-        if rate > 0.0 {
-            parts.push(format!("{}/s", figure(rate)));
+        if self.seen().leaving {
+            return LEAVING.to_owned();
         }
+        let mut parts = Vec::new();
+        let rate = self.seen().sent.rate(now);
+        parts.extend(rate.map(words));
         let budgets = views.iter().flat_map(|view| &view.limits).filter(|l| l.kind == "budget");
         for budget in budgets.take(2) {
             let left = budget.amount.saturating_sub(budget.spent.unwrap_or(0));
@@ -138,21 +148,10 @@ impl Progress {
         let waits = self.seen().waiting.clone().filter(|(_, until)| *until > now);
         match waits {
             Some((text, until)) => parts.push(format!("{text}, {}", span(until.since(now)))),
-            None if rate > 0.0 && todo > 0 => parts.push(left(views, rate, todo, now)),
+            None if todo > 0 => parts.extend(rate.map(|rate| left(views, rate, todo, now))),
             None => {}
         }
         parts.join(", ")
-    }
-
-    /// Calls a second, lately.
-    fn rate(&self, now: Timestamp) -> f64 {
-        let mut seen = self.seen();
-        while seen.sent.front().is_some_and(|at| now.since(*at) > RATE_OVER) {
-            seen.sent.pop_front();
-        }
-        let Some(first) = seen.sent.front() else { return 0.0 };
-        let over = now.since(*first).as_secs_f64().max(1.0);
-        f64::from(u32::try_from(seen.sent.len()).unwrap_or(u32::MAX)) / over
     }
 
     /// Hears an event.
@@ -160,7 +159,7 @@ impl Progress {
         self.count(event);
         let times = Times::new(self.clock.wall());
         let line = match event {
-            Event::Answered { .. } if !self.verbose => None,
+            Event::Answered { .. } if !self.verbose => self.silence(event),
             event => self.worth(event, &times).then(|| told(event, &times)).flatten(),
         };
         if let Some(line) = line {
@@ -172,7 +171,11 @@ impl Progress {
         match event {
             Event::Sent { .. } if self.bar.is_some() => {
                 let now = self.clock.wall();
-                self.seen().sent.push_back(now);
+                self.seen().sent.note(now);
+            }
+            Event::Draining { .. } => {
+                self.seen().leaving = true;
+                self.bar.iter().for_each(|bar| bar.set_message(LEAVING));
             }
             Event::Answered { state, .. } if state.is_final() => self.seen().ended += 1,
             Event::Expired { jobs, .. } => self.seen().ended += jobs,
@@ -192,6 +195,27 @@ impl Progress {
         let told = seen.waiting == news;
         seen.waiting = news;
         !told && !self.quiet && self.bar.is_none() && until.since(times.now()) > LONG
+    }
+
+    /// The program ends at once: what it drew goes, and a line says what is left behind.
+    pub fn abandon(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+        if !self.quiet {
+            eprintln_quietly("left at once; the next run finds what was in flight");
+        }
+    }
+
+    /// That an upstream gives no answer, where it gave one before.
+    fn silence(&self, event: &Event) -> Option<String> {
+        let Event::Answered { upstream, status, detail, .. } = event else { return None };
+        if status.is_some() {
+            self.seen().silent.remove(upstream);
+            return None;
+        }
+        let news = self.seen().silent.insert(upstream.clone()) && !self.quiet;
+        news.then(|| format!("{upstream} gives no answer: {}", visible(detail)))
     }
 
     fn line(&self, line: &str) {
@@ -228,10 +252,11 @@ fn bar() -> ProgressBar {
 /// About how long it takes still: at the pace seen, unless a budget will not let all go today.
 fn left(views: &[UpstreamView], rate: f64, todo: u64, now: Timestamp) -> String {
     let short = views.iter().flat_map(|view| {
-        let open = status::open(&view.jobs);
+        // What runs has its units already.
+        let queued = view.jobs.get(&JobState::Queued).copied().unwrap_or(0);
         view.limits.iter().filter_map(move |limit| {
             let left = limit.amount.saturating_sub(limit.spent.unwrap_or(0));
-            let beyond = open.saturating_sub(left);
+            let beyond = queued.saturating_sub(left);
             (limit.kind == "budget" && limit.key.is_empty() && beyond > 0)
                 .then_some((limit, beyond))
         })
@@ -243,84 +268,4 @@ fn left(views: &[UpstreamView], rate: f64, todo: u64, now: Timestamp) -> String 
     let todo = f64::from(u32::try_from(todo).unwrap_or(u32::MAX));
     let secs = Duration::try_from_secs_f64((todo / rate).ceil());
     format!("about {} left", secs.map(span).unwrap_or_else(|_| "very long".to_owned()))
-}
-
-/// An event in a line; `None`: it is no news.
-fn told(event: &Event, times: &Times) -> Option<String> {
-    Some(match event {
-        Event::Started { swept } if swept.returned + swept.unsure + swept.expired > 0 => format!(
-            "found of earlier runs: {} to send again, {} unsure, {} expired",
-            swept.returned, swept.unsure, swept.expired
-        ),
-        Event::Answered { .. } => answer(event)?,
-        Event::Blocked { upstream, limit, key, until, reason } => {
-            let what = what(upstream, limit.as_deref(), &why::key(key));
-            format!("{what} is closed by {reason} until {}", times.near_and_far(*until))
-        }
-        Event::Held { upstream, key, reason, detail } => {
-            let key = key.as_ref().map(why::key).unwrap_or_default();
-            format!("{} is held ({reason}): {detail}", what(upstream, None, &key))
-        }
-        Event::LetGo { upstream } => format!("{upstream} goes on: its secret is there"),
-        Event::Expired { upstream, jobs } => format!("{upstream}: {} expired", count(*jobs, "job")),
-        Event::Waiting { upstream, until, limit } => {
-            let limit = limit.as_ref().map(|limit| format!(" for the limit `{limit}`"));
-            let limit = limit.unwrap_or_default();
-            format!("{upstream} waits{limit} until {}", times.near_and_far(*until))
-        }
-        other => return of_the_machine(other),
-    })
-}
-
-/// What an attempt came to.
-fn answer(event: &Event) -> Option<String> {
-    let Event::Answered { upstream, job, attempt, url, status, reason, detail, state, .. } = event
-    else {
-        return None;
-    };
-    let status = status.map_or("no answer".to_owned(), |status| status.to_string());
-    let again = *state == JobState::Queued;
-    let end = if again { "goes again" } else { state.name() };
-    let said = if reason.is_success() && !again { String::new() } else { format!(" ({detail})") };
-    let said = visible(&said).into_owned();
-    Some(format!("{upstream} job {job} attempt {attempt}: {status} {reason}, {end}: {url}{said}"))
-}
-
-/// What happened to quota files, the clock, the store, the run itself.
-fn of_the_machine(event: &Event) -> Option<String> {
-    Some(match event {
-        Event::QuotaChanged { upstream, problem: None } => {
-            format!("{upstream}: its changed quota file is in force")
-        }
-        Event::QuotaChanged { upstream, problem: Some(problem) } => format!(
-            "{upstream}: its changed quota file is wrong, the last good one stays in force\n{problem}"
-        ),
-        Event::Unserved { upstream, problem } => {
-            format!("{upstream} is left out until its quota file is mended\n{problem}")
-        }
-        Event::ClockStepped { nanos } => {
-            let way = if *nanos < 0 { "back" } else { "forwards" };
-            let by = span(Duration::from_nanos(nanos.unsigned_abs()));
-            format!("somebody set this machine's clock {way} by {by}")
-        }
-        Event::StoreTrouble { message } => {
-            format!("the store cannot answer, nothing new is sent until it does: {message}")
-        }
-        Event::StoreBack => "the store answers again".to_owned(),
-        Event::Draining { in_flight } => {
-            format!("leaving: {} in flight", count(*in_flight as u64, "call"))
-        }
-        _ => return None,
-    })
-}
-
-fn what(upstream: &str, limit: Option<&str>, key: &str) -> String {
-    let mut text = upstream.to_owned();
-    if let Some(limit) = limit {
-        text.push_str(&format!(" limit `{limit}`"));
-    }
-    if !key.is_empty() {
-        text.push_str(&format!(" [{key}]"));
-    }
-    text
 }

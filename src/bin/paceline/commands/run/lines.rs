@@ -1,0 +1,91 @@
+//! Events in a line each.
+
+use std::time::Duration;
+
+use paceline::dispatch::Event;
+use paceline::job::JobState;
+use paceline::report::why;
+use paceline::report::words::span;
+
+use crate::render::text::{count, visible};
+use crate::render::time::Times;
+
+/// An event in a line; `None`: it is no news.
+pub fn told(event: &Event, times: &Times) -> Option<String> {
+    Some(match event {
+        Event::Started { swept } if swept.returned + swept.unsure + swept.expired > 0 => format!(
+            "found of earlier runs: {} to send again, {} unsure, {} expired",
+            swept.returned, swept.unsure, swept.expired
+        ),
+        Event::Answered { .. } => answer(event)?,
+        Event::Blocked { upstream, limit, key, until, reason } => {
+            let what = what(upstream, limit.as_deref(), &why::key(key));
+            format!("{what} is closed by {reason} until {}", times.near_and_far(*until))
+        }
+        Event::Held { upstream, key, reason, detail } => {
+            let key = key.as_ref().map(why::key).unwrap_or_default();
+            format!("{} is held ({reason}): {detail}", what(upstream, None, &key))
+        }
+        Event::LetGo { upstream } => format!("{upstream} goes on: its secret is there"),
+        Event::Expired { upstream, jobs } => format!("{upstream}: {} expired", count(*jobs, "job")),
+        Event::Waiting { upstream, until, limit } => {
+            let limit = limit.as_ref().map(|limit| format!(" for the limit `{limit}`"));
+            let limit = limit.unwrap_or_default();
+            format!("{upstream} waits{limit} until {}", times.near_and_far(*until))
+        }
+        other => return of_the_machine(other),
+    })
+}
+
+/// What an attempt came to.
+fn answer(event: &Event) -> Option<String> {
+    let Event::Answered { upstream, job, attempt, url, status, reason, detail, state, .. } = event
+    else {
+        return None;
+    };
+    let status = status.map_or("no answer".to_owned(), |status| status.to_string());
+    let again = *state == JobState::Queued;
+    let end = if again { "goes again" } else { state.name() };
+    let said = if reason.is_success() && !again { String::new() } else { format!(" ({detail})") };
+    let said = visible(&said).into_owned();
+    Some(format!("{upstream} job {job} attempt {attempt}: {status} {reason}, {end}: {url}{said}"))
+}
+
+/// What happened to quota files, the clock, the store, the run itself.
+fn of_the_machine(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::QuotaChanged { upstream, problem: None } => {
+            format!("{upstream}: its changed quota file is in force")
+        }
+        Event::QuotaChanged { upstream, problem: Some(problem) } => format!(
+            "{upstream}: its changed quota file is wrong, the last good one stays in force\n{problem}"
+        ),
+        Event::Unserved { upstream, problem } => {
+            format!("{upstream} is left out until its quota file is mended\n{problem}")
+        }
+        Event::ClockStepped { nanos } => {
+            let way = if *nanos < 0 { "back" } else { "forwards" };
+            let by = span(Duration::from_nanos(nanos.unsigned_abs()));
+            format!("somebody set this machine's clock {way} by {by}")
+        }
+        Event::StoreTrouble { message } => {
+            format!("the store cannot answer, nothing new is sent until it does: {message}")
+        }
+        Event::StoreBack => "the store answers again".to_owned(),
+        Event::Draining { in_flight: in_flight @ 1.. } => {
+            format!("leaving: {} in flight", count(*in_flight as u64, "call"))
+        }
+        _ => return None,
+    })
+}
+
+fn what(upstream: &str, limit: Option<&str>, key: &str) -> String {
+    let mut text = upstream.to_owned();
+    if let Some(limit) = limit {
+        text.push_str(&format!(" limit `{limit}`"));
+    }
+    if !key.is_empty() {
+        text.push_str(&format!(" [{key}]"));
+    }
+    text
+}

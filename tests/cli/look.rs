@@ -1,0 +1,79 @@
+//! What is shown, of what is there and of what is not.
+
+use serde_json::json;
+
+use super::bench::{Bench, has};
+
+#[test]
+fn what_a_job_waits_for_is_named() {
+    let bench = Bench::new();
+    bench.run("add shop --set isbn=1").ends(0);
+    bench.run("budget spend shop 11").ends(0);
+    bench.run("show 1").ends(0).tells(&[
+        "waiting for the limit `daily` (budget: 11 of 11 are spent in this window",
+        "until ",
+        "(America/Los_Angeles) = ",
+    ]);
+    bench.run("jobs").ends(0).tells(&["URL", "WHY", "daily in "]);
+}
+
+#[test]
+fn columns_that_say_nothing_are_left_out() {
+    let bench = Bench::new();
+    bench.run("add shop --set isbn=1").ends(0);
+    let status = bench.run("status").ends(0).tells(&["LIMIT  USED"]).out;
+    assert!(!status.contains("LEFT") && !status.contains("KEY"), "{status}");
+    let budget = bench.run("budget").ends(0).tells(&["SPENT  AMOUNT  RESETS"]).out;
+    assert!(!budget.contains("REPORTED"), "{budget}");
+}
+
+#[test]
+fn the_status_of_one_upstream_counts_its_own_jobs() {
+    let bench = Bench::new();
+    bench.run("add shop --set isbn=1").ends(0);
+    bench.run("add engine https://a.example/1 https://a.example/2").ends(0);
+    let shop = bench.run("status shop").ends(0).tells(&["shop: 1 queued"]).out;
+    assert!(!shop.contains("3 queued"), "{shop}");
+    bench.run("status").ends(0).tells(&["3 queued"]);
+    assert_eq!(bench.json("status shop")["jobs"]["queued"], 1);
+    assert_eq!(bench.json("status shop engine")["jobs"]["queued"], 3);
+    has(&bench.json("status shop")["jobs"], &["queued", "running", "done", "unsure"]);
+}
+
+#[test]
+fn a_store_that_is_not_there_is_not_made_to_be_looked_at() {
+    let bench = Bench::new();
+    for line in ["status", "jobs", "log", "results", "loads", "budget", "why shop"] {
+        bench
+            .run(line)
+            .ends(0)
+            .complains(&["no store at", "store.db yet: `paceline add` makes it"]);
+    }
+    for line in ["why 1", "show 1"] {
+        bench.run(line).ends(2).complains(&["no store at", "there is no job 1"]);
+    }
+    let status = bench.json("status");
+    assert_eq!(status["store"], bench.path("store.db").display().to_string());
+    assert_eq!((&status["jobs"]["queued"], &status["upstreams"]), (&json!(0), &json!([])));
+    assert_eq!(bench.json("jobs"), json!([]));
+    assert!(!bench.path("store.db").exists());
+}
+
+#[test]
+fn a_folder_of_quota_files_must_be_there() {
+    let bench = Bench::new();
+    let complaint = "there is no folder `nodir` for --quotas (or PACELINE_QUOTAS)";
+    bench.run("status --quotas nodir").ends(2).complains(&[complaint]);
+    bench.run("quotas list --quotas nodir").ends(2).complains(&[complaint]);
+    bench.run("quotas list --quotas quotas").ends(0);
+}
+
+#[test]
+fn values_go_out_as_they_came() {
+    let bench = Bench::new();
+    let title = "\u{1b}[2Jboo\u{7}, \u{9b}x";
+    bench.run_with("add shop --csv -", format!("isbn,title\n1,\"{title}\"\n").as_bytes()).ends(0);
+    bench.run("cancel 1").ends(0);
+    let said = bench.run("results --state cancelled --fields title").ends(0);
+    assert_eq!(said.out, format!("title\n\"{title}\"\n"));
+}

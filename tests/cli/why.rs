@@ -1,0 +1,57 @@
+//! Why nothing moves: what people read, and the way out.
+
+use super::bench::{Bench, has};
+
+#[test]
+fn an_upstream_that_cannot_be_reached_is_said() {
+    let bench = Bench::new();
+    bench.run("add shop --set isbn=1").ends(0);
+    let said = bench.run("run shop --max-wait 0").ends(75);
+    let said = said.complains(&[
+        "shop gives no answer: cannot connect: ",
+        "0 sent, 1 call could not be sent",
+        "1 job waits",
+    ]);
+    assert_eq!(said.err.matches("gives no answer").count(), 1);
+    let last = "its last attempt ended with transient: cannot connect: ";
+    bench.run("why 1").ends(0).tells(&["scheduled (backoff: ", last]);
+    bench.run("why shop").ends(0).tells(&["(backoff: ", last, "last attempt (job 1, "]);
+    let told = bench.json("why 1");
+    assert_eq!((&told["state"], &told["reason"]), (&"queued".into(), &"backoff".into()));
+    assert!(told["detail"].as_str().unwrap().contains("cannot connect"), "{told}");
+    let told = bench.run("run shop --for 1ms --json").ends(75);
+    let told: serde_json::Value = serde_json::from_str(&told.out).unwrap();
+    has(&told, &["sent", "unreached"]);
+    assert_eq!(told["sent"], 0);
+}
+
+#[test]
+fn a_missing_secret_asks_for_no_resume() {
+    let bench = Bench::new();
+    bench.run("add engine https://a.example/1").ends(0);
+    let way_out = "set ENGINE_KEY (as in `export ENGINE_KEY=...`) and run again";
+    let ran = bench.run("run --max-wait 0").ends(4);
+    let ran = ran.complains(&["1 job is held until a person acts", "is not set", way_out]);
+    assert!(!ran.err.contains("resume"), "{}", ran.err);
+    for line in ["why 1", "why engine", "status"] {
+        let said = bench.run(line).ends(0).tells(&[way_out]);
+        assert!(!said.out.contains("resume"), "{line}: {}", said.out);
+        assert_eq!(said.out.matches(way_out).count(), 1, "{line}: {}", said.out);
+    }
+}
+
+#[test]
+fn a_hold_by_hand_says_how_it_ends() {
+    let bench = Bench::new();
+    bench.run("add shop --set isbn=1").ends(0);
+    bench.run("hold shop --why maintenance").ends(0);
+    let way_out = "`paceline resume shop`";
+    bench.run("run --max-wait 0").ends(4).complains(&["maintenance", way_out]);
+    for line in ["why 1", "why shop", "status"] {
+        bench.run(line).ends(0).tells(&["maintenance", way_out]);
+    }
+    // A secret that is missing besides does not make it one that ends by itself.
+    bench.run("add engine https://a.example/1").ends(0);
+    bench.run("hold engine --why maintenance").ends(0);
+    bench.run("run engine --max-wait 0").ends(4).complains(&["engine (by_hand): maintenance"]);
+}
