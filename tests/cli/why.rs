@@ -8,17 +8,17 @@ fn an_upstream_that_cannot_be_reached_is_said() {
     bench.run("add shop --set isbn=1").ends(0);
     let said = bench.run("run shop --max-wait 0").ends(75);
     let said = said.complains(&[
-        "shop gives no answer: cannot connect: ",
+        "shop gives no answer: no connection to 127.0.0.1: ",
         "0 sent, 1 call could not be sent",
         "1 job waits",
     ]);
     assert_eq!(said.err.matches("gives no answer").count(), 1);
-    let last = "its last attempt ended with transient: cannot connect: ";
+    let last = "its last attempt ended with transient: no connection to 127.0.0.1: ";
     bench.run("why 1").ends(0).tells(&["scheduled (backoff: ", last]);
     bench.run("why shop").ends(0).tells(&["(backoff: ", last, "last attempt (job 1, "]);
     let told = bench.json("why 1");
     assert_eq!((&told["state"], &told["reason"]), (&"queued".into(), &"backoff".into()));
-    assert!(told["detail"].as_str().unwrap().contains("cannot connect"), "{told}");
+    assert!(told["detail"].as_str().unwrap().contains("no connection to"), "{told}");
     let told = bench.run("run shop --for 1ms --json").ends(75);
     let told: serde_json::Value = serde_json::from_str(&told.out).unwrap();
     has(&told, &["sent", "unreached"]);
