@@ -324,6 +324,7 @@ pub struct ManualClock {
 struct Hands {
     wall: AtomicI64,
     elapsed: AtomicI64,
+    boots: AtomicI64,
     moved: tokio::sync::Notify,
 }
 
@@ -333,6 +334,7 @@ impl ManualClock {
         let hands = Hands {
             wall: AtomicI64::new(wall.as_nanos()),
             elapsed: AtomicI64::new(0),
+            boots: AtomicI64::new(1),
             moved: tokio::sync::Notify::new(),
         };
         ManualClock { hands: Arc::new(hands) }
@@ -350,6 +352,13 @@ impl ManualClock {
         self.hands.wall.fetch_add(nanos, Ordering::SeqCst);
         self.hands.moved.notify_waiters();
     }
+
+    /// The machine boots again; the wall clock goes on, as far as it has not been set meanwhile.
+    /// Who sleeps by the boot before sleeps for ever.
+    pub fn reboot(&self) {
+        self.hands.boots.fetch_add(1, Ordering::SeqCst);
+        self.hands.elapsed.store(0, Ordering::SeqCst);
+    }
 }
 
 impl Clock for ManualClock {
@@ -360,7 +369,7 @@ impl Clock for ManualClock {
     fn boot(&self) -> Option<Boot> {
         let elapsed = self.hands.elapsed.load(Ordering::SeqCst);
         Some(Boot {
-            id: "manual".to_owned(),
+            id: format!("manual-{}", self.hands.boots.load(Ordering::SeqCst)),
             elapsed: Duration::from_nanos(u64::try_from(elapsed).unwrap_or(0)),
         })
     }

@@ -215,6 +215,7 @@ subjects! {
         another_kind_of_rule_begins_anew,
         another_zone_carries_over_what_it_can,
         reconsider_has_all_asked_again,
+        a_reboot_gives_nothing_a_second_time,
     }
     "conformance/inspect.rs" inspect {
         the_binding_limit_is_named_as_it_changes,

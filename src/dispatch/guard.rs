@@ -89,3 +89,38 @@ impl Guard {
         self.limiters.get(&figure)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::clock::{ManualClock, Timestamp};
+    use crate::quota::declare;
+
+    const PLAN: &str = "[[limit]]\nname = \"plan\"\nkind = \"rate\"\nrate = \"10/s\"\nburst = 3\n\
+        counted = \"bucket\"\nkey = [\"site\"]\n";
+
+    fn site(name: &str) -> Columns {
+        Columns::from([("site".to_owned(), name.to_owned())])
+    }
+
+    #[test]
+    fn no_more_pass_than_the_limit_declares() {
+        let clock = ManualClock::new(Timestamp::from_secs(1_780_315_200));
+        let timeline = Timeline::new(Arc::new(clock.clone()), None, Timestamp::EPOCH);
+        let upstream = declare::parse("up", "up.toml", PLAN).unwrap();
+        let mut guard = Guard::new(&timeline);
+        for _ in 0..3 {
+            assert_eq!(guard.pass(&upstream, &site("a")), Ok(()));
+        }
+        let wait = guard.pass(&upstream, &site("a")).unwrap_err();
+        assert_eq!(wait, Duration::from_millis(100), "until the next unit");
+        assert_eq!(guard.pass(&upstream, &site("b")), Ok(()), "another instance");
+        clock.advance(Duration::from_millis(99));
+        assert!(guard.pass(&upstream, &site("a")).is_err());
+        clock.advance(Duration::from_millis(1));
+        assert_eq!(guard.pass(&upstream, &site("a")), Ok(()));
+        assert!(guard.pass(&upstream, &site("a")).is_err(), "a pause is no second burst");
+    }
+}

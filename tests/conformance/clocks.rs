@@ -161,3 +161,27 @@ pub fn reconsider_has_all_asked_again<S: Store>(make: Make<'_, S>) {
     assert_eq!(w.count(JobState::Queued), 2);
     assert!(next > Some(Timestamp::EPOCH));
 }
+
+pub fn a_reboot_gives_nothing_a_second_time<S: Store>(make: Make<'_, S>) {
+    // The wall clock after the boot: as it should be, and wrong by much, either way.
+    for wrong in [0, -7_200, -172_800, 7_200] {
+        let slow = limit("slow", "rate", "rate = \"1/m\"");
+        let mut w = World::new(make, &format!("{slow}{}", daily(3, "")));
+        w.add(9, &[]);
+        w.ok(&w.one());
+        let before = w.now();
+        w.fixture.clock.reboot();
+        w.fixture.clock.step_wall(wrong * NANOS_PER_SEC);
+        w.die();
+        assert!(w.now() >= before, "store time never runs back");
+        // Two hours may have passed, for all we know.
+        let at_once = w.claim(9).len();
+        assert_eq!(at_once, usize::from(wrong > 0), "{wrong} s: no second slot");
+        let later = (0..4).map(|_| {
+            w.pass(secs(60));
+            w.claim(9).len()
+        });
+        assert_eq!(at_once + later.sum::<usize>(), 2, "{wrong} s: three a day are three");
+        assert!(w.nothing().is_some());
+    }
+}
