@@ -1,0 +1,76 @@
+//! What a lane's exchanges mean, told as events.
+
+use std::time::Duration;
+
+use super::Lane;
+use crate::dispatch::Event;
+use crate::dispatch::call::Sent;
+use crate::dispatch::transport::Transport;
+use crate::job::JobState;
+use crate::store::{Claimed, SettleEnd, Settled, Store};
+
+/// A wait is told from this length on.
+const WORTH_TELLING: Duration = Duration::from_secs(1);
+
+impl<S: Store, T: Transport> Lane<S, T> {
+    pub(super) fn tell_settled(&mut self, sent: &Sent, settled: &Settled) {
+        let upstream = &self.upstream.name;
+        let state = match settled.end {
+            SettleEnd::Ended(state) => state,
+            SettleEnd::Again(_) | SettleEnd::Late => JobState::Queued,
+        };
+        let settlement = &sent.settlement;
+        self.shared.count_end(state, settlement.left);
+        self.shared.tell(&Event::Answered {
+            upstream: upstream.clone(),
+            job: sent.job,
+            attempt: sent.attempt,
+            url: sent.url.clone(),
+            status: settlement.status,
+            reason: settlement.reading.reason,
+            detail: settlement.reading.detail.clone(),
+            took: sent.took,
+            state,
+        });
+        if let Some(block) = &settled.block {
+            self.shared.tell(&Event::Blocked {
+                upstream: upstream.clone(),
+                limit: block.limit.clone(),
+                key: block.key.clone(),
+                until: self.store.now().to_wall(block.until),
+                reason: block.reason,
+            });
+        }
+        if let Some(hold) = &settled.hold {
+            self.shared.tell(&Event::Held {
+                upstream: upstream.clone(),
+                key: Some(hold.key.clone()),
+                reason: hold.reason.clone(),
+                detail: hold.detail.clone(),
+            });
+        }
+    }
+
+    pub(super) fn tell_claimed(&mut self, claimed: &Claimed) {
+        let upstream = &self.upstream.name;
+        if let Some(nanos) = claimed.stepped {
+            self.shared.tell(&Event::ClockStepped { nanos });
+        }
+        if claimed.expired > 0 {
+            let jobs = claimed.expired;
+            self.shared.tell(&Event::Expired { upstream: upstream.clone(), jobs });
+        }
+        let now = self.store.now();
+        let Some(next_at) = self.next_at.filter(|at| at.since(now.store) >= WORTH_TELLING) else {
+            return;
+        };
+        if claimed.calls.is_empty() && self.told_until != Some(next_at) {
+            self.told_until = Some(next_at);
+            self.shared.tell(&Event::Waiting {
+                upstream: upstream.clone(),
+                until: now.to_wall(next_at),
+                limit: claimed.limit.clone(),
+            });
+        }
+    }
+}

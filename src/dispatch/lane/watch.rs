@@ -1,0 +1,110 @@
+//! What a lane looks at every now and then, and what it does while the store cannot answer.
+
+use std::time::Duration;
+
+use super::{LOOK_INTERVAL, Lane};
+use crate::dispatch::prepare::missing_for_all;
+use crate::dispatch::transport::Transport;
+use crate::dispatch::{Event, RunError};
+use crate::job::Columns;
+use crate::store::views::MISSING_SECRET;
+use crate::store::{Hold, Store, StoreError};
+
+/// How long after trouble the store is asked again.
+const TROUBLE_INTERVAL: Duration = Duration::from_millis(500);
+
+impl<S: Store, T: Transport> Lane<S, T> {
+    /// Every now and then: has the quota file changed, is a missing secret there, is anything overdue?
+    pub(super) async fn look_around(&mut self) -> Result<(), RunError> {
+        let now = self.store.now().store;
+        if now.since(self.looked_at) < LOOK_INTERVAL {
+            return Ok(());
+        }
+        self.looked_at = now;
+        let name = self.upstream.name.clone();
+        match self.shared.library.reload(&name) {
+            Ok(None) => {}
+            Ok(Some(upstream)) => {
+                self.upstream = upstream;
+                self.claim_due = true;
+                self.shared.tell(&Event::QuotaChanged { upstream: name, problem: None });
+            }
+            Err(error) => {
+                let problem = Some(error.to_string());
+                self.shared.tell(&Event::QuotaChanged { upstream: name, problem });
+            }
+        }
+        // A wait that nothing ends is looked at again all the same.
+        self.claim_due |= self.next_at.is_none();
+        self.try_store(Self::check_secrets).await
+    }
+
+    /// Holds the upstream where a secret that all its calls need is missing, and lets it go again once
+    /// that is there.
+    pub(super) async fn check_secrets(&mut self) -> Result<(), StoreError> {
+        let missing = missing_for_all(&self.upstream, &self.shared.secrets);
+        if let Some(error) = missing {
+            if !self.held_for_secret {
+                self.hold(Columns::new(), error.to_string()).await?;
+                self.held_for_secret = true;
+            }
+            return Ok(());
+        }
+        let was_held = self.held_for_secret;
+        self.held_for_secret = false;
+        if was_held || self.shared.first_look(&self.upstream.name) {
+            let upstream = self.upstream.name.clone();
+            if self.store.let_go(upstream.clone(), MISSING_SECRET.to_owned()).await? > 0 {
+                self.claim_due = true;
+                self.shared.tell(&Event::LetGo { upstream });
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn hold(&mut self, key: Columns, detail: String) -> Result<(), StoreError> {
+        let (upstream, reason) = (self.upstream.name.clone(), MISSING_SECRET.to_owned());
+        let hold = Hold {
+            upstream: upstream.clone(),
+            key: key.clone(),
+            reason: reason.clone(),
+            detail: detail.clone(),
+        };
+        self.store.hold(hold).await?;
+        let key = Some(key).filter(|key| !key.is_empty());
+        self.shared.tell(&Event::Held { upstream, key, reason, detail });
+        Ok(())
+    }
+
+    pub(super) async fn try_store(
+        &mut self,
+        work: impl AsyncFn(&mut Self) -> Result<(), StoreError>,
+    ) -> Result<(), RunError> {
+        match work(self).await {
+            Ok(()) => Ok(()),
+            Err(error) => self.trouble(error).await,
+        }
+    }
+
+    /// The store cannot answer. Where that may pass, nothing new is sent until it does.
+    pub(super) async fn trouble(&mut self, error: StoreError) -> Result<(), RunError> {
+        let now = self.store.now();
+        let is_new = self.trouble_since.is_none();
+        let lasted = now.store.since(*self.trouble_since.get_or_insert(now.store));
+        if !error.may_pass() || self.shared.has_given_up(now.wall, lasted) {
+            return Err(error.into());
+        }
+        if is_new {
+            self.shared.tell(&Event::StoreTrouble { message: error.to_string() });
+        }
+        self.claim_due = true;
+        self.store.timeline().sleep(TROUBLE_INTERVAL).await;
+        Ok(())
+    }
+
+    pub(super) fn calm(&mut self) {
+        if self.trouble_since.take().is_some() {
+            self.shared.tell(&Event::StoreBack);
+        }
+    }
+}
