@@ -209,9 +209,11 @@ impl Resets {
             _ if words.next().is_some() => None,
             (Per::Hour, None) => parse_minute(time).map(|minute| Resets::Hourly { minute }),
             (Per::Day, None) => parse_time(time).map(|time| Resets::Daily { time }),
-            (Per::Week, Some(day)) => (Weekday::from_str(day).ok().zip(parse_time(time)))
-                .map(|(weekday, time)| Resets::Weekly { weekday, time }),
-            (Per::Month, Some(day)) => (parse_digits(day, 1, 31).zip(parse_time(time)))
+            (Per::Week, day) => {
+                (Weekday::from_str(day.unwrap_or("mon")).ok().zip(parse_time(time)))
+                    .map(|(weekday, time)| Resets::Weekly { weekday, time })
+            }
+            (Per::Month, day) => (parse_digits(day.unwrap_or("1"), 1, 31).zip(parse_time(time)))
                 .map(|(day, time)| Resets::Monthly { day, time }),
             _ => None,
         };
@@ -407,6 +409,9 @@ mod tests {
         assert_eq!(read(Per::Day, "13:40").unwrap(), "13:40");
         assert_eq!(read(Per::Week, "Monday  09:00").unwrap(), "mon 09:00");
         assert_eq!(read(Per::Month, "31 00:00").unwrap(), "31 00:00");
+        // A week begins on Monday, a month on its first, unless it is said.
+        assert_eq!(read(Per::Week, "06:00").unwrap(), "mon 06:00");
+        assert_eq!(read(Per::Month, "06:00").unwrap(), "1 06:00");
         for per in Per::ALL {
             assert_eq!(Per::parse(per.name()), Ok(per));
             assert_eq!(read(per, per.default_resets_at()).unwrap(), per.default_resets_at());
@@ -419,16 +424,16 @@ mod tests {
         let refused = [
             (Per::Hour, &["60", "", "mon 00:00", "123", "-1"][..]),
             (Per::Day, &["24:00", "12:60", "12", "noon", "1 12:00", "12:5", "+1:00", "00:00:00"]),
-            (Per::Week, &["00:00", "moo 00:00", "mon", "mon 24:00"]),
-            (Per::Month, &["00:00", "0 00:00", "32 00:00", "x 00:00", "1 00:00 x"]),
+            (Per::Week, &["moo 00:00", "mon", "mon 24:00"]),
+            (Per::Month, &["0 00:00", "32 00:00", "x 00:00", "1 00:00 x"]),
         ];
         for (per, texts) in refused {
             for text in texts {
                 assert!(Resets::parse(per, text).is_err(), "{per}: {text}");
             }
         }
-        let message = Resets::parse(Per::Week, "00:00").unwrap_err().to_string();
-        assert_eq!(message, "`00:00` is no reset of a week: write it as in `mon 00:00`");
+        let message = Resets::parse(Per::Week, "24:00").unwrap_err().to_string();
+        assert_eq!(message, "`24:00` is no reset of a week: write it as in `mon 00:00`");
     }
 
     #[test]

@@ -244,87 +244,6 @@ impl fmt::Display for Advice {
     }
 }
 
-/// Reads a rate as quota files write it, `10/s`, `380/min`, `1/5s`: units, and the time they may go
-/// in.
-///
-/// ```
-/// use std::time::Duration;
-/// assert_eq!(paceline::quota::rate::parse("100/10s").unwrap(), (100, Duration::from_secs(10)));
-/// ```
-///
-/// # Errors
-///
-/// Where there is no slash, the units are no whole number, the time has no unit that is known, or
-/// either is zero.
-pub fn parse(text: &str) -> Result<(u64, Duration), RateError> {
-    let whole = || text.to_owned();
-    let (amount, period) =
-        text.split_once('/').ok_or_else(|| RateError::NoPeriod { text: whole() })?;
-    let amount = amount.trim();
-    let units = amount
-        .parse::<u64>()
-        .map_err(|_| RateError::Amount { text: whole(), amount: amount.to_owned() })?;
-    let period = period.trim();
-    let digits = period.len() - period.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let (number, unit) = period.split_at(digits);
-    let unknown = || RateError::Period { text: whole(), period: period.to_owned() };
-    let number = if number.is_empty() { 1 } else { number.parse().map_err(|_| unknown())? };
-    let millis = unit_millis(unit.trim()).ok_or_else(unknown)?;
-    let millis: u64 = millis.checked_mul(number).ok_or_else(unknown)?;
-    if units == 0 || millis == 0 {
-        return Err(RateError::Zero { text: whole() });
-    }
-    Ok((units, Duration::from_millis(millis)))
-}
-
-fn unit_millis(unit: &str) -> Option<u64> {
-    Some(match unit {
-        "ms" => 1,
-        "s" | "sec" | "second" | "seconds" => 1_000,
-        "m" | "min" | "minute" | "minutes" => 60_000,
-        "h" | "hour" | "hours" => 3_600_000,
-        "d" | "day" | "days" => 86_400_000,
-        "w" | "week" | "weeks" => 604_800_000,
-        _ => return None,
-    })
-}
-
-/// Why a text is no rate.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RateError {
-    /// There is no slash.
-    #[error("`{text}` is no rate: write units, a slash and a time, as in `10/s` or `1/5s`")]
-    NoPeriod {
-        /// The text.
-        text: String,
-    },
-    /// What stands before the slash is no whole number.
-    #[error("`{amount}` in the rate `{text}` is no whole number of units")]
-    Amount {
-        /// The text.
-        text: String,
-        /// Its part before the slash.
-        amount: String,
-    },
-    /// What stands after the slash is no time.
-    #[error(
-        "`{period}` in the rate `{text}` is no time: use ms, s, min, h, day or week, as in `10s`"
-    )]
-    Period {
-        /// The text.
-        text: String,
-        /// Its part after the slash.
-        period: String,
-    },
-    /// A zero.
-    #[error("the rate `{text}` has a zero, so nothing could ever go")]
-    Zero {
-        /// The text.
-        text: String,
-    },
-}
-
 #[cfg(test)]
 mod tests {
     use std::num::NonZeroU32;
@@ -415,36 +334,6 @@ mod tests {
         assert_eq!(
             text,
             "`burst = 1`, or `counted = \"bucket\"` if the upstream is a token bucket"
-        );
-    }
-
-    #[test]
-    fn rates_are_read_as_quota_files_write_them() {
-        let reads = [
-            ("10/s", 10, 1_000),
-            ("380/min", 380, 60_000),
-            ("1/5s", 1, 5_000),
-            ("10000/day", 10_000, 86_400_000),
-            ("100/10s", 100, 10_000),
-            ("2/h", 2, 3_600_000),
-            (" 3 / 2 min ", 3, 120_000),
-        ];
-        for (text, amount, millis) in reads {
-            assert_eq!(parse(text), Ok((amount, Duration::from_millis(millis))), "{text}");
-        }
-        let refused = ["10", "", "/s", "1.5/s", "-1/s", "10/", "10/5", "10/month", "1/s/s", "x/s"];
-        for text in refused.into_iter().chain([
-            "0/s",
-            "1/0s",
-            "99999999999999999999/s",
-            "1/99999999999999999999s",
-        ]) {
-            assert!(parse(text).is_err(), "{text}");
-        }
-        let message = parse("10/fortnight").unwrap_err().to_string();
-        assert_eq!(
-            message,
-            "`fortnight` in the rate `10/fortnight` is no time: use ms, s, min, h, day or week, as in `10s`"
         );
     }
 

@@ -5,8 +5,6 @@
 
 use std::time::Duration;
 
-use chrono::{NaiveTime, Weekday};
-
 use super::super::calendar::{Per, Resets};
 
 /// What is wrong with a value, and what to write instead.
@@ -142,52 +140,20 @@ pub(super) fn per(text: &str) -> Result<Per, Wrong> {
 
 /// The label at which windows begin; `None` is `00:00` of every hour, day, Monday or first.
 pub(super) fn resets(per: Per, text: Option<&str>) -> Result<Resets, Wrong> {
-    let text = text.unwrap_or("00:00").trim();
-    let (day, label) = match text.rsplit_once(' ') {
-        Some((day, label)) => (Some(day.trim()), label),
-        None => (None, text),
+    let text = text.unwrap_or(per.default_resets_at());
+    let fix = match per {
+        Per::Hour => "write \"00:15\" for a quarter past",
+        Per::Day => "write \"00:00\"",
+        Per::Week => "write \"mon 00:00\"",
+        Per::Month => "write \"1 00:00\"",
     };
-    let (example, resets) = match per {
-        Per::Hour => ("\"00:15\" for a quarter past", hourly(day, label)),
-        Per::Day => ("\"00:00\"", time(label).filter(|_| day.is_none()).map(daily)),
-        Per::Week => ("\"mon 00:00\"", weekly(day, label)),
-        Per::Month => ("\"1 00:00\"", monthly(day, label)),
-    };
-    let fix = format!("write {example}");
-    resets.map_or_else(|| wrong(format!("bad `resets_at` `{text}`"), fix), Ok)
-}
-
-const fn daily(time: NaiveTime) -> Resets {
-    Resets::Daily { time }
-}
-
-/// Only the minutes count: `00:15`, or `:15`.
-fn hourly(day: Option<&str>, label: &str) -> Option<Resets> {
-    let minute = label.strip_prefix("00:").or_else(|| label.strip_prefix(':'))?;
-    let minute = minute.parse::<u32>().ok().filter(|minute| *minute < 60)?;
-    day.is_none().then_some(Resets::Hourly { minute })
-}
-
-fn weekly(day: Option<&str>, label: &str) -> Option<Resets> {
-    let weekday = day.unwrap_or("mon").parse::<Weekday>().ok()?;
-    Some(Resets::Weekly { weekday, time: time(label)? })
-}
-
-fn monthly(day: Option<&str>, label: &str) -> Option<Resets> {
-    let day = day.unwrap_or("1").parse::<u32>().ok().filter(|day| (1..=31).contains(day))?;
-    Some(Resets::Monthly { day, time: time(label)? })
-}
-
-/// `HH:MM`, or `HH:MM:SS`.
-fn time(text: &str) -> Option<NaiveTime> {
-    let padded = text.len() == 5 || text.len() == 8;
-    let time = NaiveTime::parse_from_str(text, "%H:%M")
-        .or_else(|_| NaiveTime::parse_from_str(text, "%H:%M:%S"));
-    time.ok().filter(|_| padded)
+    Resets::parse(per, text).or_else(|_| wrong(format!("bad `resets_at` `{text}`"), fix))
 }
 
 #[cfg(test)]
 mod tests {
+    use chrono::{NaiveTime, Weekday};
+
     use super::*;
 
     #[test]
@@ -209,7 +175,19 @@ mod tests {
         assert_eq!(rate("380/min").unwrap(), (380, Duration::from_secs(60)));
         assert_eq!(rate("1/5s").unwrap(), (1, Duration::from_secs(5)));
         assert_eq!(rate("10000/day").unwrap(), (10_000, Duration::from_secs(86_400)));
-        for text in ["10", "/s", "0/s", "1/0s", "1.5/s", "10/fortnight", "10/month", "-1/s"] {
+        for text in [
+            "10",
+            "/s",
+            "0/s",
+            "1/0s",
+            "1.5/s",
+            "10/fortnight",
+            "10/month",
+            "-1/s",
+            "10/",
+            "10/5",
+            "1/s/s",
+        ] {
             assert!(rate(text).is_err(), "{text}");
         }
     }
@@ -233,7 +211,7 @@ mod tests {
         assert_eq!(resets(Per::Week, None).unwrap(), monday);
         let last = Resets::Monthly { day: 31, time: midnight };
         assert_eq!(resets(Per::Month, Some("31 00:00")).unwrap(), last);
-        let bad = [(Per::Hour, "01:15"), (Per::Day, "24:00"), (Per::Day, "mon 00:00")];
+        let bad = [(Per::Hour, "01:75"), (Per::Day, "24:00"), (Per::Day, "mon 00:00")];
         for (per, text) in bad.into_iter().chain([(Per::Week, "8 00:00"), (Per::Month, "0 00:00")])
         {
             assert!(resets(per, Some(text)).is_err(), "{text}");
