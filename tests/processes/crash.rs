@@ -112,14 +112,12 @@ fn what_must_not_be_sent_twice_never_is_and_what_is_in_doubt_is_unsure() {
     let kills = number("PACELINE_KILLS", 12);
     let jobs = usize::try_from(kills).unwrap().max(12) * 8;
     let config = Config::new().latency(Duration::from_millis(30));
-    let text = format!(
-        "method = \"POST\"\nbody = '{{\"id\": \"{{id}}\"}}'\n{}",
-        quota(u32::try_from(kills).unwrap())
-    );
-    let world = World::with(config, &text);
+    let post =
+        |limits: &str| format!("method = \"POST\"\nbody = '{{\"id\": \"{{id}}\"}}'\n{limits}");
+    let world = World::with(config, &post(&quota(u32::try_from(kills).unwrap())));
     world.add(0, jobs);
     killed_again_and_again(&world, kills, jobs);
-    world.quota("shop", "/{id}", &text.replace("rate = \"20/s\"", "rate = \"200/s\""));
+    world.quota("shop", "/{id}", &post(&quota(1).replace("20/s", "200/s")));
     let ran = world.run(&["run"]);
     holds(&world, jobs);
     let by_path = world.by_path();
