@@ -237,13 +237,13 @@ impl<S: Store, T: Transport, F: Fn() -> Result<T, RunError>> Run<S, F> {
                 () = timeline.sleep_until(sweep_at) => {
                     self.sweep().await?;
                     if !self.unserved.is_empty() {
-                        self.start_lanes().await?;
+                        self.look_for_lanes().await?;
                     }
                     sweep_at = timeline.now().store + SWEEP_INTERVAL;
                 }
                 () = changed_since(&store, news), if grows => {
                     news = self.store.news().unwrap_or(news);
-                    self.start_lanes().await?;
+                    self.look_for_lanes().await?;
                 }
                 _ = leave.wait_for(|leave| *leave), if !told => {
                     told = true;
@@ -266,6 +266,14 @@ impl<S: Store, T: Transport, F: Fn() -> Result<T, RunError>> Run<S, F> {
             drained = drained.and(joined(ended));
         }
         drained
+    }
+
+    /// As [`Run::start_lanes`], later on: while the store cannot answer there is nothing new to see.
+    async fn look_for_lanes(&mut self) -> Result<(), RunError> {
+        match self.start_lanes().await {
+            Err(RunError::Store(error)) if error.may_pass() => Ok(()),
+            looked => looked,
+        }
     }
 
     /// Starts a lane for each upstream that is served and has none yet.
