@@ -122,8 +122,9 @@ impl Times {
 
     /// In the zone it is about and in the user's:
     /// `2026-12-01 00:00:02 PST (America/Los_Angeles) = 2026-12-01 08:00:02 UTC here, in 3 h 12 min`.
+    /// Once, where the two agree.
     pub fn both(&self, at: Timestamp, zone: Option<Tz>) -> String {
-        match zone {
+        match zone.filter(|zone| face(at, *zone) != self.here(at)) {
             Some(zone) => {
                 format!(
                     "{} ({zone}) = {} here, {}",
@@ -223,6 +224,7 @@ mod tests {
             "2026-12-01 00:00:02 PST (America/Los_Angeles) = 2026-12-01 08:00:02 UTC here, in 3 h 12 min"
         );
         assert_eq!(times(Tz::UTC).both(NOW, None), "2026-12-01 04:48:02 UTC here, now");
+        assert_eq!(times(Tz::UTC).both(NOW, Some(Tz::UTC)), "2026-12-01 04:48:02 UTC here, now");
         assert_eq!(times(Tz::UTC).due(NOW - std::time::Duration::from_micros(271), None), "now");
     }
 
