@@ -67,10 +67,9 @@ impl Timestamp {
         self.to_utc().to_rfc3339_opts(SecondsFormat::AutoSi, true)
     }
 
-    /// RFC 3339 in UTC, of the next whole second: for sentences.
+    /// RFC 3339 in UTC, to the second: for sentences.
     pub fn to_rfc3339_seconds(self) -> String {
-        let up = self.shifted(NANOS_PER_SEC - 1);
-        up.to_utc().to_rfc3339_opts(SecondsFormat::Secs, true)
+        self.to_utc().to_rfc3339_opts(SecondsFormat::Secs, true)
     }
 }
 

@@ -149,14 +149,15 @@ fn refused(reading: &Reading, facts: &Facts<'_>) -> Next {
     if let Some(hint) = reading.retry_at {
         let wait = facts.now.to_store(hint).since(now);
         if reading.clamped || wait > facts.policy.max_hint {
-            let days = wait.as_secs() / 86_400;
-            return hold(
-                reading.reason,
-                facts,
-                format!(
-                    "the upstream asks to wait {days} days or longer, more than `max_hint` allows"
-                ),
-            );
+            let days = facts.policy.max_hint.as_secs() / 86_400;
+            let why = match (reading.clamped, days) {
+                (true, _) => "the upstream asks to wait for more than 31 days".to_owned(),
+                (false, 0) => "the upstream asks to wait longer than `max_hint` allows".to_owned(),
+                (false, days) => {
+                    format!("the upstream asks to wait longer than `max_hint`, {days} days")
+                }
+            };
+            return hold(reading.reason, facts, why);
         }
     }
     let own = || now + backoff(facts.policy, facts.refusals + 1, facts.random);

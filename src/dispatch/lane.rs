@@ -32,6 +32,9 @@ const LEAST_LEAD: Duration = Duration::from_millis(10);
 /// How often a waiting runner looks at its quota file, its secrets and the time.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
+/// How often a runner that has nothing left to do looks whether the others have.
+const OTHERS_INTERVAL: Duration = Duration::from_millis(100);
+
 /// One upstream, served.
 pub(super) struct Lane<S, T> {
     store: S,
@@ -54,6 +57,8 @@ pub(super) struct Lane<S, T> {
     looked_at: Timestamp,
     idle_since: Timestamp,
     told_until: Option<Timestamp>,
+    /// Only calls of other processes are out.
+    awaits_others: bool,
     held_for_secret: bool,
     /// Since when the store has not answered.
     trouble_since: Option<Timestamp>,
@@ -91,6 +96,7 @@ impl<S: Store, T: Transport> Lane<S, T> {
             looked_at: now,
             idle_since: now,
             told_until: None,
+            awaits_others: false,
             held_for_secret: false,
             trouble_since: None,
             is_active: false,
@@ -154,9 +160,12 @@ impl<S: Store, T: Transport> Lane<S, T> {
             Ok(remaining) => remaining,
             Err(error) => return self.trouble(error).await.map(|()| false),
         };
-        let Some(max_wait) = options.max_wait else { return Ok(remaining.waiting == 0) };
+        // What another process has out may come back to be sent again.
+        self.awaits_others = remaining.running > 0;
+        let is_done = remaining.waiting + remaining.running == 0;
+        let Some(max_wait) = options.max_wait else { return Ok(is_done) };
         let now = self.store.now().store;
-        Ok(remaining.waiting == 0
+        Ok(is_done
             || match self.next_at {
                 Some(next_at) => next_at.since(now) > max_wait,
                 None => now.since(self.idle_since) >= max_wait,
@@ -168,7 +177,8 @@ impl<S: Store, T: Transport> Lane<S, T> {
     async fn wait(&mut self, leaving: bool) {
         let timeline = self.store.timeline().clone();
         let now = timeline.now();
-        let look_at = now.store + LOOK_INTERVAL;
+        let look = if self.awaits_others { OTHERS_INTERVAL } else { LOOK_INTERVAL };
+        let look_at = now.store + look;
         let until = self.shared.options.until.map(|until| now.to_store(until));
         // Without room for a call, neither news nor a permit would change anything.
         let asks = !leaving && self.may_ask();

@@ -335,7 +335,7 @@ impl<S: Store, T: Transport, F: Fn() -> Result<T, RunError>> Run<S, F> {
         report.unserved = self.unserved.clone();
         for name in self.served.iter().chain(self.unserved.keys()) {
             let remaining = self.store.remaining(name.clone()).await?;
-            report.waiting += remaining.waiting;
+            report.waiting += remaining.waiting + remaining.running;
             report.held += remaining.held;
             let Ok(upstream) = self.shared.library.get(name) else { continue };
             if remaining.waiting == 0 {

@@ -87,8 +87,10 @@ pub(super) fn prepare(
 fn header_templates(upstream: &Upstream, call: &Call) -> BTreeMap<String, String> {
     let all = upstream.request.headers.iter().chain(&call.job.request.headers);
     let away = call.job.redirect.as_ref().is_some_and(|redirect| redirect.away);
+    let bodyless = call.job.redirect.as_ref().is_some_and(|redirect| redirect.as_get);
     all.map(|(name, template)| (name.to_ascii_lowercase(), template.clone()))
         .filter(|(name, template)| !away || is_for_anybody(name, template))
+        .filter(|(name, _)| !bodyless || !name.starts_with("content-"))
         .collect()
 }
 

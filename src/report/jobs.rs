@@ -91,6 +91,10 @@ pub fn logged(attempt: &AttemptView) -> Value {
 pub const RESULT_FIELDS: [&str; 8] =
     ["id", "url", "state", "status", "reason", "finished_at", "load", "upstream"];
 
+/// Names that a result has besides, or may have: a row's column of such a name is in `columns` alone.
+pub const RESULT_RESERVED: [&str; 7] =
+    ["detail", "attempts", "cursor", "columns", "body", "body_base64", "body_cut"];
+
 /// A result; `cursor` is what `results --after` goes on from.
 pub fn result(job: &JobView, body: Option<&KeptBody>, cursor: &str) -> Map<String, Value> {
     let own = json!({
@@ -106,5 +110,10 @@ pub fn result(job: &JobView, body: Option<&KeptBody>, cursor: &str) -> Map<Strin
     for (name, value) in &job.fields {
         all.entry(name.clone()).or_insert_with(|| value.clone());
     }
-    with_columns(Value::Object(all), job)
+    for (name, value) in &job.columns {
+        if !all.contains_key(name) && !RESULT_RESERVED.contains(&name.as_str()) {
+            all.insert(name.clone(), Value::from(value.as_str()));
+        }
+    }
+    all
 }

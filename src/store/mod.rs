@@ -256,6 +256,8 @@ pub struct Remaining {
     pub waiting: u64,
     /// Those that wait for a person.
     pub held: u64,
+    /// Those in a call that is out, of whichever process.
+    pub running: u64,
 }
 
 /// What a sweep found.

@@ -155,3 +155,19 @@ fn an_upstream_whose_quota_file_is_wrong_is_left_out_until_it_is_mended() {
     drop(run.finish());
     assert_eq!(world.run(&["run"]).code, 0);
 }
+
+#[test]
+fn a_run_waits_for_what_another_process_has_in_flight() {
+    use paceline::practice::{Answer, Script};
+    let slow = Script::new("/0", Answer::new(200).delay(Duration::from_millis(1500)));
+    let world = World::with(Config::new().script(slow), "");
+    world.add(0, 1);
+    let other = world.start(&["run"]);
+    until("it is in flight", || world.count() == 1);
+    let told = world.json(&["run", "--max-wait", "0"]);
+    assert_eq!((&told["exit"], &told["waiting"]), (&75.into(), &1.into()), "{told}");
+    let ran = world.run(&["run"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(world.jobs(), [("done".to_owned(), 1)].into());
+    assert_eq!(other.finish().code, 0);
+}

@@ -59,14 +59,16 @@ pub(super) fn tally(conn: &Connection, upstream: Option<&str>) -> rusqlite::Resu
 
 pub(super) fn remaining(conn: &Connection, name: &str) -> rusqlite::Result<Remaining> {
     let Some(row) = places::upstream(conn, name)? else { return Ok(Remaining::default()) };
-    let queued = tally(conn, Some(name))?.get(&JobState::Queued).copied().unwrap_or(0);
+    let tally = tally(conn, Some(name))?;
+    let of = |state| tally.get(&state).copied().unwrap_or(0);
+    let (queued, running) = (of(JobState::Queued), of(JobState::Running));
     if row.held.is_some() {
-        return Ok(Remaining { waiting: 0, held: queued });
+        return Ok(Remaining { waiting: 0, held: queued, running });
     }
     let mut query = conn.prepare_cached(queries::HELD_JOBS)?;
     let held: i64 = query.query_row([row.id], |row| row.get(0))?;
     let held = u64::try_from(held).unwrap_or(0);
-    Ok(Remaining { waiting: queued.saturating_sub(held), held })
+    Ok(Remaining { waiting: queued.saturating_sub(held), held, running })
 }
 
 pub(super) fn loads(conn: &Connection, now: Now) -> rusqlite::Result<Vec<LoadView>> {

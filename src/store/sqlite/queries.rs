@@ -317,6 +317,22 @@ pub(super) const JOBS_COUNT_ATTEMPT: &str = "UPDATE job SET attempts = attempts 
 pub(super) const JOBS_UNSURE: &str = "UPDATE job SET state = 'unsure', ended_at = :now,
     detail = 'it may have been sent before its process ended'
     WHERE id IN (SELECT job_id FROM running WHERE call_id = :call)";
+/// Those whose deadline has passed, with what was in their way until then.
+pub(super) const EXPIRE_DUE: &str = "UPDATE job SET state = 'expired', ended_at = :now,
+    reason = 'deadline',
+    limit_name = (SELECT nullif(limit_name, '') FROM limit_instance
+        JOIN partition ON waits_on = limit_instance.id WHERE partition.id = job.partition_id),
+    detail = 'its deadline passed ' || coalesce(
+        (SELECT 'while it was held: ' || held_reason FROM partition
+            WHERE partition.id = job.partition_id AND held_at IS NOT NULL),
+        (SELECT 'while it waited for the limit `' || limit_name || '`' FROM limit_instance
+            JOIN partition ON waits_on = limit_instance.id
+            WHERE partition.id = job.partition_id AND limit_name <> ''),
+        'before its turn came')
+    WHERE id IN (SELECT id FROM job
+        WHERE upstream_id = :of AND deadline_at < :now AND state = 'queued'
+          AND deadline_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)
+        LIMIT :most)";
 pub(super) const EXPIRE_UPSTREAM: &str = "UPDATE job SET state = 'expired', ended_at = :now,
     reason = 'deadline', detail = :detail, could_go_at = :could_go, limit_name = :limit WHERE id IN (SELECT id FROM job
         WHERE upstream_id = :of AND deadline_at < :before AND state = 'queued'

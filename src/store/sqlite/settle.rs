@@ -221,6 +221,10 @@ impl<'t> Settle<'t> {
     }
 
     fn move_job(&self, next: &Next) -> rusqlite::Result<SettleEnd> {
+        if self.part.standing == Standing::Awaited && next.job == JobNext::Unsure {
+            // It is already, since its lease ran out.
+            return Ok(SettleEnd::Late);
+        }
         let detail = &self.settlement.reading.detail;
         let mut late = None;
         let (state, detail) = match next.job {

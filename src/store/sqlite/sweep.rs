@@ -130,8 +130,11 @@ impl Late<'_> {
 
 /// Ends the upstream's queued jobs whose deadline has passed.
 pub(super) fn expire_due(txn: &Txn<'_>, upstream: i64) -> rusqlite::Result<u64> {
-    let detail = "its deadline passed before its turn came";
-    expire(txn, queries::EXPIRE_UPSTREAM, upstream, txn.now.store, detail, None)
+    let mut expire = txn.conn.prepare_cached(queries::EXPIRE_DUE)?;
+    let now = txn.now.store.as_nanos();
+    let expired =
+        expire.execute(named_params! { ":of": upstream, ":now": now, ":most": EXPIRES })?;
+    Ok(expired as u64)
 }
 
 /// Ends the upstream's queued jobs that are too late by then.
@@ -140,8 +143,7 @@ pub(super) fn expire_upstream(
     upstream: i64,
     late: Late<'_>,
 ) -> rusqlite::Result<u64> {
-    let (before, told) = (late.could_go_at, late.told(txn));
-    expire(txn, queries::EXPIRE_UPSTREAM, upstream, before, &told, Some(late))
+    expire(txn, queries::EXPIRE_UPSTREAM, upstream, late)
 }
 
 /// Ends the partition's queued jobs that are too late by then.
@@ -150,24 +152,16 @@ pub(super) fn expire_partition(
     partition: i64,
     late: Late<'_>,
 ) -> rusqlite::Result<u64> {
-    let (before, told) = (late.could_go_at, late.told(txn));
-    expire(txn, queries::EXPIRE_PARTITION, partition, before, &told, Some(late))
+    expire(txn, queries::EXPIRE_PARTITION, partition, late)
 }
 
-fn expire(
-    txn: &Txn<'_>,
-    query: &str,
-    of: i64,
-    before: Timestamp,
-    detail: &str,
-    late: Option<Late<'_>>,
-) -> rusqlite::Result<u64> {
+fn expire(txn: &Txn<'_>, query: &str, of: i64, late: Late<'_>) -> rusqlite::Result<u64> {
     let mut expire = txn.conn.prepare_cached(query)?;
+    let could_go = late.could_go_at.as_nanos();
     let expired = expire.execute(named_params! {
-        ":of": of, ":before": before.as_nanos(), ":now": txn.now.store.as_nanos(),
-        ":detail": detail, ":most": EXPIRES,
-        ":could_go": late.map(|late| late.could_go_at.as_nanos()),
-        ":limit": late.and_then(|late| late.limit),
+        ":of": of, ":before": could_go, ":now": txn.now.store.as_nanos(),
+        ":detail": late.told(txn), ":most": EXPIRES,
+        ":could_go": could_go, ":limit": late.limit,
     })?;
     Ok(expired as u64)
 }

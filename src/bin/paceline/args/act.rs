@@ -131,7 +131,7 @@ pub struct HoldArgs {
     #[arg(long, value_name = "COLUMN=VALUE")]
     pub key: Vec<Pair>,
     /// Why: shown wherever its jobs are
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", default_value = "held by hand", hide_default_value = true)]
     pub why: String,
 }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use paceline::job::{JobId, JobState};
 use paceline::output::CsvOut;
 use paceline::quota::{KeepBody, Upstream};
-use paceline::report::jobs::{RESULT_FIELDS, result};
+use paceline::report::jobs::{RESULT_FIELDS, RESULT_RESERVED, result};
 use paceline::store::sqlite::SqliteStore;
 use paceline::store::views::JobView;
 use paceline::store::{Cursor, Filter, Store as _};
@@ -125,7 +125,7 @@ async fn all_names(
         }
     }
     for column in found.columns.into_iter().filter(|column| column != "url") {
-        let taken = names.contains(&column) || column == "cursor";
+        let taken = names.contains(&column) || RESULT_RESERVED.contains(&column.as_str());
         names.push(if taken { format!("columns.{column}") } else { column });
     }
     names.push("cursor".to_owned());

@@ -7,6 +7,7 @@ use crate::args::act::ResumeArgs;
 use crate::args::select::columns;
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::render::text::count;
 
 /// Lets go.
 pub async fn run(args: ResumeArgs, context: &Context) -> anyhow::Result<Exit> {
@@ -18,9 +19,24 @@ pub async fn run(args: ResumeArgs, context: &Context) -> anyhow::Result<Exit> {
     } else if !context.global.quiet {
         let text = match resumed {
             0 => format!("nothing of {} was held", args.upstream),
-            _ => format!("{} goes on; one call goes before the rest", args.upstream),
+            _ if args.key.is_empty() => {
+                format!("{} goes on; one call goes before the rest", args.upstream)
+            }
+            _ => format!(
+                "{} of {} {} on; one call of each goes before the rest",
+                count(resumed, "partition"),
+                args.upstream,
+                if resumed == 1 { "goes" } else { "go" },
+            ),
         };
         context.out.text(&text)?;
+        let remaining = store.remaining(args.upstream.clone()).await?;
+        if !args.key.is_empty() && remaining.held > 0 && remaining.waiting == 0 {
+            context.out.text(&format!(
+                "all of {0} is still held: `paceline why {0}` says why",
+                args.upstream
+            ))?;
+        }
     }
     Ok(Exit::Done)
 }

@@ -38,10 +38,20 @@ pub async fn find(store: &SqliteStore, what: &str, context: &Context) -> anyhow:
     };
     let declared = context.declared(store).await?;
     match store.jobs(filter, declared).await?.pop() {
-        Some(job) => Ok(job),
+        Some(job) => Ok(served(job, context)),
         None if what.parse::<i64>().is_ok() => wrong(format!("there is no job {what}")),
         None => wrong(format!("there is no job of `{what}`; `paceline jobs` lists them")),
     }
+}
+
+/// A queued job whose quota file is wrong or gone waits for a person too.
+fn served(job: JobView, context: &Context) -> JobView {
+    let problem = match context.library().get(&job.upstream) {
+        Err(error) if job.state == JobState::Queued => error.to_string(),
+        _ => return job,
+    };
+    let (turn, limit, until, reason) = (Turn::Held, None, None, "quota_file".to_owned());
+    JobView { waiting: Some(WaitView { turn, limit, until, reason, detail: problem }), ..job }
 }
 
 async fn job(store: &SqliteStore, what: &str, context: &Context) -> anyhow::Result<Exit> {
@@ -59,13 +69,7 @@ async fn job(store: &SqliteStore, what: &str, context: &Context) -> anyhow::Resu
             job.upstream, job.method, job.id
         ))?;
     }
-    let declared = match context.library().get(&job.upstream) {
-        Ok(declared) => declared,
-        Err(error) => {
-            context.out.text(&format!("  it cannot be served: {error}"))?;
-            return Ok(Exit::Done);
-        }
-    };
+    let Ok(declared) = context.library().get(&job.upstream) else { return Ok(Exit::Done) };
     let view = store.upstream(declared).await?;
     if let Some(at) = job.could_go_at {
         let zone = zone(&view, job.limit.as_deref());

@@ -99,6 +99,10 @@ fn options(
     if deadline_at.is_some_and(|at| at <= times.now()) {
         return wrong("--deadline has passed already");
     }
+    let not_before = instant(args.not_before, "--not-before", times)?;
+    if not_before.zip(deadline_at).is_some_and(|(due, deadline)| deadline < due) {
+        return wrong("--deadline lies before --not-before: nothing could ever go");
+    }
     let headers = args.header.iter().map(|header| (header.name.clone(), header.value.clone()));
     Ok(AddOptions {
         columns: columns_known,
@@ -109,7 +113,7 @@ fn options(
         set: columns(&args.set),
         credential: args.credential.clone(),
         priority: args.priority,
-        not_before: instant(args.not_before, "--not-before", times)?,
+        not_before,
         deadline_at,
         dedupe: dedupe(args.dedupe),
         dedupe_key: args.dedupe_key.clone(),
