@@ -1,19 +1,15 @@
 //! Ctrl-C and SIGTERM: leave in good order; at once on another Ctrl-C.
 
 use std::io;
-use std::time::Duration;
 
 use paceline::dispatch::Leave;
 use tokio::sync::watch;
 
 use crate::exit::Exit;
 
-/// Who sends a signal may send it twice, to the process and to its group: as `timeout` does. A person
-/// takes longer than this to press Ctrl-C again.
-const ONE_WISH: Duration = Duration::from_millis(300);
-
-/// Becomes true with the first signal. A later Ctrl-C ends the program, after `last` was called: what
-/// was in flight is found by the next runner.
+/// Becomes true with the first signal. A Ctrl-C after it ends the program, once `last` was called: what
+/// was in flight is found by the next runner. Another SIGTERM does not: `timeout`, for one, sends it to
+/// the process and to its group.
 pub fn on_signals(last: impl Fn() + Send + 'static) -> io::Result<Leave> {
     let (tell, leave) = watch::channel(false);
     let mut signals = Signals::new()?;
@@ -21,7 +17,6 @@ pub fn on_signals(last: impl Fn() + Send + 'static) -> io::Result<Leave> {
         signals.next().await;
         // The run may be over already.
         let _ = tell.send(true);
-        tokio::time::sleep(ONE_WISH).await;
         signals.again().await;
         last();
         std::process::exit(i32::from(Exit::Interrupted.code()));
@@ -50,9 +45,7 @@ impl Signals {
         }
     }
 
-    /// Another Ctrl-C; those that came already do not count.
     async fn again(&mut self) {
-        while futures_util::FutureExt::now_or_never(self.interrupt.recv()).is_some() {}
         self.interrupt.recv().await;
     }
 }
