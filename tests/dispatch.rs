@@ -12,6 +12,7 @@ use paceline::dispatch::transport::{NoAnswer, Received, Transport};
 use paceline::dispatch::{Event, Report, RunOptions, run_over};
 use paceline::job::Columns;
 use paceline::plan::{AddOptions, Planner};
+use paceline::quota::Upstream;
 use paceline::quota::library::Library;
 use paceline::store::Store;
 use paceline::store::sqlite::{Options, SqliteStore};
@@ -117,7 +118,7 @@ impl World {
             options,
             left,
             Arc::new(tell),
-            move || Ok(model.clone()),
+            move |_: &Upstream| Ok(model.clone()),
         )
         .await
         .unwrap()

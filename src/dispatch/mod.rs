@@ -146,7 +146,9 @@ pub async fn run<S: Store>(
     tell: Tell,
 ) -> Result<Report, RunError> {
     let idle = options.concurrency;
-    let transport = move || HttpTransport::new(idle).map_err(RunError::Client);
+    let transport = move |upstream: &Upstream| {
+        HttpTransport::new(idle, upstream.request.timeout).map_err(RunError::Client)
+    };
     run_over(store, library, options, leave, tell, transport).await
 }
 
@@ -161,7 +163,7 @@ pub async fn run_over<S: Store, T: Transport>(
     options: RunOptions,
     leave: Leave,
     tell: Tell,
-    transport: impl Fn() -> Result<T, RunError>,
+    transport: impl Fn(&Upstream) -> Result<T, RunError>,
 ) -> Result<Report, RunError> {
     let shared = Arc::new(Shared::new(options, library, leave, tell));
     let (runner, swept) = store.register(shared.options.upstreams.clone()).await?;
@@ -210,7 +212,7 @@ struct Run<S, F> {
     lanes: JoinSet<Result<(), RunError>>,
 }
 
-impl<S: Store, T: Transport, F: Fn() -> Result<T, RunError>> Run<S, F> {
+impl<S: Store, T: Transport, F: Fn(&Upstream) -> Result<T, RunError>> Run<S, F> {
     async fn serve(&mut self) -> Result<(), RunError> {
         loop {
             self.serve_all().await?;
@@ -312,7 +314,7 @@ impl<S: Store, T: Transport, F: Fn() -> Result<T, RunError>> Run<S, F> {
         let seed = self.shared.options.seed.unwrap_or_else(rand::random);
         let rng = StdRng::seed_from_u64(seed.wrapping_add(self.served.len() as u64));
         let (store, shared) = (self.store.clone(), Arc::clone(&self.shared));
-        let transport = Arc::new((self.transport)()?);
+        let transport = Arc::new((self.transport)(&upstream)?);
         self.lanes.spawn(Lane::new(store, shared, upstream, transport, self.runner, rng).serve());
         Ok(())
     }

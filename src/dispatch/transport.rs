@@ -12,6 +12,9 @@ use crate::clock::{Timeline, Timestamp};
 /// 400 KiB a connection) 64 of them at once take some 30 MiB.
 const READ_CAP: usize = 256 * 1024;
 
+/// What has come in by the timeout is still read for so long.
+const GRACE: Duration = Duration::from_millis(50);
+
 /// An answer as it came in.
 #[derive(Clone, Debug)]
 pub struct Received {
@@ -54,8 +57,9 @@ pub struct HttpTransport {
 }
 
 impl HttpTransport {
-    /// A client that keeps up to `idle` connections a host alive.
-    pub fn new(idle: usize) -> Result<HttpTransport, reqwest::Error> {
+    /// A client that keeps up to `idle` connections a host alive, and gives a connection up that has not
+    /// come about within `timeout`.
+    pub fn new(idle: usize, timeout: Duration) -> Result<HttpTransport, reqwest::Error> {
         // The first in a process decides; a program that chose its own keeps it.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder()
@@ -65,6 +69,7 @@ impl HttpTransport {
             .referer(false)
             .tcp_nodelay(true)
             .pool_max_idle_per_host(idle)
+            .connect_timeout(timeout)
             .build()?;
         Ok(HttpTransport { client })
     }
@@ -77,8 +82,30 @@ impl Transport for HttpTransport {
         timeout: Duration,
         timeline: &Timeline,
     ) -> Result<Received, NoAnswer> {
-        let mut request =
-            self.client.request(call.method, call.url).headers(call.headers).timeout(timeout);
+        let exchange = self.exchange(call, timeout, timeline);
+        tokio::pin!(exchange);
+        tokio::select! {
+            biased;
+            answer = &mut exchange => return answer,
+            () = timeline.sleep(timeout) => {}
+        }
+        // A process that was stopped finds both an answer that came and its time over.
+        tokio::select! {
+            biased;
+            answer = exchange => answer,
+            () = timeline.sleep(GRACE) => Err(too_late(true, timeout)),
+        }
+    }
+}
+
+impl HttpTransport {
+    async fn exchange(
+        &self,
+        call: Prepared,
+        timeout: Duration,
+        timeline: &Timeline,
+    ) -> Result<Received, NoAnswer> {
+        let mut request = self.client.request(call.method, call.url).headers(call.headers);
         if let Some(body) = call.body {
             request = request.body(body);
         }
@@ -99,6 +126,11 @@ impl Transport for HttpTransport {
         }
         Ok(Received { status, headers, body, cut, received_at })
     }
+}
+
+fn too_late(left: bool, timeout: Duration) -> NoAnswer {
+    let what = if left { "no whole answer" } else { "no connection" };
+    NoAnswer { left, detail: format!("{what} within {} s", timeout.as_secs_f64()) }
 }
 
 /// Doubled as a vector doubles itself, but never beyond the cap.
@@ -136,8 +168,7 @@ fn no_answer(error: reqwest::Error, timeout: Duration) -> NoAnswer {
     let host = error.url().and_then(|url| url.host_str()).map(str::to_owned);
     let error = error.without_url();
     if error.is_timeout() {
-        let what = if left { "no whole answer" } else { "no connection" };
-        return NoAnswer { left, detail: format!("{what} within {} s", timeout.as_secs_f64()) };
+        return too_late(left, timeout);
     }
     let causes = causes(&error);
     // The client's own layers say no more than that.

@@ -14,15 +14,18 @@ const SHORTEST: usize = 4;
 /// A piece of base64 shorter than this is likely to be anything.
 const SHORTEST_BASE64: usize = 8;
 
+/// A shorter value in hex is likely to be any number.
+const SHORTEST_HEX: usize = 6;
+
 /// Bytes of a pattern that may compile; some thousand secrets.
 const PATTERN_LIMIT: usize = 64 << 20;
 
 /// Replaces the values of secrets by their placeholders, such as `${env:KEY}`.
 ///
 /// Finds a value in whatever mixture of these its letters stand: as they are, percent-encoded (once or
-/// again), with a blank as `+`, escaped as in JSON strings, as HTML entities; and inside base64 at each
-/// of its three alignments, so that `Basic` credentials are found too. Values shorter than four bytes
-/// are left alone.
+/// again), with a blank as `+`, escaped as in JSON strings, as HTML entities; in hex; and inside base64
+/// at each of its three alignments, lines broken or not, so that `Basic` credentials are found too.
+/// Values shorter than four bytes are left alone.
 pub struct Redactor {
     /// One pattern a value. `None`: nothing to find.
     patterns: Option<Regex>,
@@ -100,6 +103,14 @@ fn pattern(value: &str) -> String {
             piece.chars().for_each(|letter| push_base64(letter, &mut pattern));
         }
     }
+    if value.len() >= SHORTEST_HEX {
+        pattern.push_str("|(?i:");
+        for byte in value.bytes() {
+            // Writing to a `String` cannot fail.
+            let _ = write!(pattern, "{byte:02x}");
+        }
+        pattern.push(')');
+    }
     pattern
 }
 
@@ -110,21 +121,18 @@ fn push_letter(letter: char, pattern: &mut String) {
     for unit in letter.encode_utf16(&mut units) {
         let _ = write!(pattern, "(?i:\\\\+u{unit:04x})");
     }
-    if !letter.is_ascii_alphanumeric() {
-        pattern.push('|');
-        let mut bytes = [0; 4];
-        for byte in letter.encode_utf8(&mut bytes).bytes() {
-            let _ = write!(pattern, "(?i:%(?:25)*{byte:02x})");
-        }
-        let code = u32::from(letter);
-        let _ = write!(pattern, "|(?i:&(?:amp;)*#0*{code};|&(?:amp;)*#x0*{code:x};");
-        if let Some(name) = entity(letter) {
-            let _ = write!(pattern, "|&(?:amp;)*{name};");
-        }
-        pattern.push(')');
-        if let Some(short) = escape(letter) {
-            let _ = write!(pattern, "|\\\\+{short}");
-        }
+    pattern.push('|');
+    let mut bytes = [0; 4];
+    for byte in letter.encode_utf8(&mut bytes).bytes() {
+        let _ = write!(pattern, "(?i:%(?:25)*{byte:02x})");
+    }
+    let code = u32::from(letter);
+    let _ = write!(pattern, "|(?i:&(?:amp;)*#0*{code};|&(?:amp;)*#x0*{code:x};)");
+    if let Some(name) = entity(letter) {
+        let _ = write!(pattern, "|(?i:&(?:amp;)*{name};)");
+    }
+    if let Some(short) = escape(letter) {
+        let _ = write!(pattern, "|\\\\+{short}");
     }
     if letter == ' ' {
         pattern.push_str("|\\+");
@@ -135,8 +143,13 @@ fn push_letter(letter: char, pattern: &mut String) {
     pattern.push(')');
 }
 
-/// A letter of base64: `+` and `/` have others in addresses.
+/// A letter of base64: `+` and `/` have others in addresses; lines may be broken after any.
 fn push_base64(letter: char, pattern: &mut String) {
+    push_base64_letter(letter, pattern);
+    pattern.push_str("(?:[\\r\\n]|\\\\[rn])*");
+}
+
+fn push_base64_letter(letter: char, pattern: &mut String) {
     match letter {
         '+' | '/' => {
             pattern.push_str("(?:");

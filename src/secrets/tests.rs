@@ -73,6 +73,10 @@ fn every_form_of_a_value_is_found() {
     found("a s3cr&amp;amp;t &amp;quot;key&quot;/é z");
     found("a s3cr%2526t%2520%2522key%2522%252F%25C3%25A9 z");
     found("a s3cr%26t%20%22key%22/%C3%A9 z");
+    // Every letter encoded, needed or not.
+    found("a %73%33%63%72%26%74%20%22%6b%65%79%22%2f%c3%a9 z");
+    found("a &#115;&#51;&#99;&#114;&#38;&#116;&#32;&#34;&#107;&#101;&#121;&#34;&#47;&#233; z");
+    found("a 733363722674202 26b6579222fc3a9 z".replace("2 2", "22").as_str());
 }
 
 #[test]
@@ -80,7 +84,8 @@ fn base64_is_found_at_each_alignment() {
     let secrets = Secrets::with_environment(|_| Some("correct horse".into()));
     secrets.resolve(&env("KEY"), &upstream(), None).unwrap();
     let redactor = secrets.redactor();
-    // "correct horse", "u:correct horse" and "a:bcorrect horse!" in base64.
+    // "correct horse", "u:correct horse" and "a:bcorrect horse!" in base64; the first with its lines broken.
+    assert!(redactor.redact("Y29ycmVj\r\ndCBob3Jz\nZQ==").starts_with("${env:KEY}"));
     for text in ["Y29ycmVjdCBob3JzZQ==", "dTpjb3JyZWN0IGhvcnNl", "YTpiY29ycmVjdCBob3JzZSE="] {
         assert!(redactor.redact(text).contains("${env:KEY}"), "{text}: {}", redactor.redact(text));
     }

@@ -101,3 +101,19 @@ fn an_unrepeatable_call_without_an_answer_is_unsure_and_not_sent_again() {
     assert!(why.stdout.contains(" --as done`, `--as failed`, or `--as queued`"), "{why}");
     assert!(ran.stderr.contains("`paceline resolve` ends it"), "{ran}");
 }
+
+#[test]
+fn an_answer_that_came_while_the_process_was_stopped_is_read() {
+    let late = Answer::new(200).delay(Duration::from_millis(600));
+    let text = "method = \"POST\"\nbody = 'x'\ntimeout = \"1500ms\"\n";
+    let world = World::with(Config::new().script(Script::new("*", late)), text);
+    world.add(0, 1);
+    let run = world.start(&["run"]);
+    until("it arrived", || world.count() == 1);
+    run.signal("STOP");
+    std::thread::sleep(Duration::from_millis(2500));
+    run.signal("CONT");
+    let ran = run.finish();
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(world.jobs(), [("done".to_owned(), 1)].into());
+}

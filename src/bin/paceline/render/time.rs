@@ -155,7 +155,10 @@ impl std::str::FromStr for Moment {
     fn from_str(text: &str) -> Result<Moment, String> {
         let text = text.trim();
         if let Ok(at) = DateTime::parse_from_rfc3339(text) {
-            return Ok(Moment::At(at.to_utc().into()));
+            return match at.timestamp_nanos_opt() {
+                Some(_) => Ok(Moment::At(at.to_utc().into())),
+                None => Err("lies before the year 1678 or after 2261".to_owned()),
+            };
         }
         for format in ["%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M"]
         {
