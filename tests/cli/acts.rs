@@ -93,3 +93,21 @@ fn pruning_by_age_keeps_what_is_young() {
     assert_eq!(bench.json("prune")["pruned"], 0);
     bench.run("prune --older-than 0 --yes").ends(0).tells(&["1 job pruned"]);
 }
+
+#[test]
+fn a_hold_needs_no_words_and_a_resume_says_what_goes_on() {
+    let bench = Bench::new();
+    bench.run("add engine https://a.example/1 https://b.example/1").ends(0);
+    bench.run("hold engine --key site=https://a.example").ends(0);
+    bench.run("why engine").ends(0).tells(&["held by hand"]);
+    bench
+        .run("resume engine --key site=https://a.example")
+        .ends(0)
+        .tells(&["1 partition of engine goes on"]);
+    bench.run("hold engine").ends(0);
+    bench
+        .run("resume engine --key site=https://b.example")
+        .ends(0)
+        .tells(&["all of engine is still held"]);
+    bench.run("resume engine").ends(0).tells(&["engine goes on"]);
+}

@@ -144,3 +144,25 @@ fn commands_name_what_exists() {
     bench.run("calendar --time-zone Mars --per day").ends(2).complains(&["no IANA time zone"]);
     bench.run("forecast").ends(2);
 }
+
+#[test]
+fn what_could_never_go_is_not_added() {
+    let bench = Bench::new();
+    bench
+        .run("add shop --set isbn=1 --deadline 2h --not-before 3h")
+        .ends(2)
+        .complains(&["--deadline lies before --not-before"]);
+    bench
+        .run("calendar --time-zone UTC --per day --at 9999-12-31T00:00:00Z")
+        .ends(2)
+        .complains(&["2261"]);
+}
+
+#[test]
+fn a_load_that_does_not_exist_is_a_slip_of_the_pen() {
+    let bench = Bench::new();
+    bench.run("add shop --set isbn=1 --load spring").ends(0);
+    for command in ["jobs", "results", "cancel --yes"] {
+        bench.run(&format!("{command} --load sprin")).ends(2).complains(&["did you mean `spring`"]);
+    }
+}

@@ -55,3 +55,13 @@ fn a_hold_by_hand_says_how_it_ends() {
     bench.run("hold engine --why maintenance").ends(0);
     bench.run("run engine --max-wait 0").ends(4).complains(&["engine (by_hand): maintenance"]);
 }
+
+#[test]
+fn a_job_whose_quota_file_is_wrong_waits_for_a_person() {
+    let bench = Bench::new();
+    bench.run("add shop --set isbn=1").ends(0);
+    bench.write("quotas/shop.toml", "schema = 1\nname = \"shop\"\nrubbish = 1\n");
+    bench.run("why 1").ends(0).tells(&["held until a person acts (quota_file: ", "rubbish"]);
+    let told = bench.json("why 1");
+    assert_eq!((&told["turn"], &told["reason"]), (&"held".into(), &"quota_file".into()), "{told}");
+}

@@ -6,6 +6,7 @@ use paceline::store::views::JobView;
 use paceline::store::{Filter, Store as _};
 use serde_json::Value;
 
+use super::act::check_names;
 use crate::args::look::JobsArgs;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -21,9 +22,7 @@ pub async fn run(args: JobsArgs, context: &Context) -> anyhow::Result<Exit> {
     let store = context.look()?;
     let mut filter = args.select.filter(&args.jobs, &context.times(), store.now())?;
     filter.url = args.url;
-    for name in &filter.upstreams {
-        context.check_name(&store, name).await?;
-    }
+    check_names(&filter, &store, context).await?;
     let mut pages = Pages::new(filter, args.limit);
     match context.global.json {
         true => {

@@ -14,6 +14,7 @@ use paceline::store::views::JobView;
 use paceline::store::{Cursor, Filter, Store as _};
 use serde_json::{Map, Value};
 
+use super::act::check_names;
 use crate::args::look::{Format, ResultsArgs};
 use crate::context::Context;
 use crate::exit::{Exit, Usage, wrong};
@@ -25,9 +26,7 @@ const PAGE: usize = 1000;
 pub async fn run(args: ResultsArgs, context: &Context) -> anyhow::Result<Exit> {
     let store = context.look()?;
     let mut filter = args.select.filter(&[], &context.times(), store.now())?;
-    for name in &filter.upstreams {
-        context.check_name(&store, name).await?;
-    }
+    check_names(&filter, &store, context).await?;
     if filter.states.is_empty() {
         filter.states = vec![JobState::Done, JobState::Failed, JobState::Expired, JobState::Unsure];
     }
