@@ -1,10 +1,15 @@
 //! The quota files built into the program.
 
+macro_rules! presets {
+    ($($name:literal)+) => {
+        &[$(($name, include_str!(concat!("../../../quotas/", $name, ".toml")))),+]
+    };
+}
+
 /// Name and text of each.
-pub(super) const PRESETS: [(&str, &str); 3] = [
-    ("bing-webmaster", include_str!("../../../quotas/bing-webmaster.toml")),
-    ("google-indexing", include_str!("../../../quotas/google-indexing.toml")),
-    ("indexnow", include_str!("../../../quotas/indexnow.toml")),
+pub(super) const PRESETS: &[(&str, &str)] = presets![
+    "airtable" "bing-webmaster" "cloudflare-api" "github" "google-indexing" "google-search-console"
+    "indexnow" "jira" "ncbi-eutils" "nominatim" "notion" "slack" "stripe" "zendesk"
 ];
 
 /// How a preset's file is named in messages.
