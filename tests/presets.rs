@@ -55,22 +55,45 @@ macro_rules! presets {
 presets! {
     airtable: "airtable" ["https://api.airtable.com/v0/appX/T"], ["AIRTABLE_TOKEN"], [],
         "GET https://api.airtable.com/v0/appX/T";
+    amazon_sp_api: "amazon-sp-api" ["https://sellingpartnerapi-eu.amazon.com/orders/v0/orders"],
+        ["SP_API_TOKEN"], [], "GET https://sellingpartnerapi-eu.amazon.com/orders/v0/orders";
+    anthropic: "anthropic" ["--set", "model=m", "--set", "prompt=Say \"hello\""],
+        ["ANTHROPIC_API_KEY"], ["model", "prompt"], "POST https://api.anthropic.com/v1/messages";
+    azure_arm: "azure-arm" ["https://management.azure.com/subscriptions?api-version=2022-12-01"],
+        ["AZURE_TOKEN"], [],
+        "GET https://management.azure.com/subscriptions?api-version=2022-12-01";
     bing_webmaster: "bing-webmaster" ["https://www.example.com/a"], ["BING_WEBMASTER_KEY"], [],
         "POST https://ssl.bing.com/webmaster/api.svc/json/SubmitUrl?apikey=${env:BING_WEBMASTER_KEY}";
     cloudflare_api: "cloudflare-api" ["https://api.cloudflare.com/client/v4/zones"],
         ["CLOUDFLARE_API_TOKEN"], [], "GET https://api.cloudflare.com/client/v4/zones";
+    crossref: "crossref" ["--set", "doi=10.5555/12345678"], ["CROSSREF_MAILTO"], ["doi"],
+        "GET https://api.crossref.org/works/10.5555%2F12345678";
+    discord: "discord" ["https://discord.com/api/v10/users/@me"], ["DISCORD_BOT_TOKEN"], [],
+        "GET https://discord.com/api/v10/users/@me";
+    ebay: "ebay" ["https://api.ebay.com/buy/browse/v1/item_summary/search?q=x"], ["EBAY_TOKEN"], [],
+        "GET https://api.ebay.com/buy/browse/v1/item_summary/search?q=x";
     github: "github" ["https://api.github.com/repos/o/r"], ["GITHUB_TOKEN"], [],
         "GET https://api.github.com/repos/o/r";
+    google_books: "google-books" ["--set", "isbn=9780000000002"], ["GOOGLE_BOOKS_KEY"], ["isbn"],
+        "GET https://www.googleapis.com/books/v1/volumes?q=isbn:9780000000002";
     google_indexing: "google-indexing" ["https://www.example.com/a"], ["GOOGLE_INDEXING_TOKEN"], [],
         "POST https://indexing.googleapis.com/v3/urlNotifications:publish";
     google_search_console: "google-search-console"
         ["https://www.example.com/a", "--set", "siteUrl=sc-domain:example.com"],
         ["SEARCH_CONSOLE_TOKEN"], ["siteUrl"],
         "POST https://searchconsole.googleapis.com/v1/urlInspection/index:inspect";
+    hubspot: "hubspot" ["https://api.hubapi.com/crm/v3/objects/contacts"], ["HUBSPOT_TOKEN"], [],
+        "GET https://api.hubapi.com/crm/v3/objects/contacts";
     indexnow: "indexnow" ["https://www.example.com/a"], ["INDEXNOW_KEY"], [],
         "POST https://api.indexnow.org/indexnow";
+    internet_archive: "internet-archive" ["https://www.example.com/a"],
+        ["ARCHIVE_ACCESS_KEY", "ARCHIVE_SECRET_KEY"], [], "POST https://web.archive.org/save";
+    isbndb: "isbndb" ["--set", "isbn=9780000000002"], ["ISBNDB_KEY"], ["isbn"],
+        "GET https://api2.isbndb.com/book/9780000000002";
     jira: "jira" ["https://s.atlassian.net/rest/api/3/issue/A-1"], ["JIRA_BASIC"], [],
         "GET https://s.atlassian.net/rest/api/3/issue/A-1";
+    naver_indexnow: "naver-indexnow" ["https://www.example.com/a"], ["INDEXNOW_KEY"], [],
+        "POST https://searchadvisor.naver.com/indexnow";
     ncbi_eutils: "ncbi-eutils" ["--set", "id=31452104"], ["NCBI_EMAIL"], ["id"],
         "GET https://eutils.ncbi.nlm.nih.gov/entrez/eutils/esummary.fcgi?db=pubmed&id=31452104&\
          retmode=json&tool=paceline&email=${env:NCBI_EMAIL}";
@@ -78,10 +101,39 @@ presets! {
         "GET https://nominatim.openstreetmap.org/search?q=Bremen%2C%20Germany&format=jsonv2";
     notion: "notion" ["https://api.notion.com/v1/users/me"], ["NOTION_TOKEN"], [],
         "GET https://api.notion.com/v1/users/me";
+    open_library: "open-library" ["--set", "isbn=9780000000002"], ["PACELINE_USER_AGENT"], ["isbn"],
+        "GET https://openlibrary.org/isbn/9780000000002.json";
+    openai: "openai" ["--set", "model=m", "--set", "prompt=Say \"hello\""], ["OPENAI_API_KEY"],
+        ["model", "prompt"], "POST https://api.openai.com/v1/chat/completions";
+    reddit: "reddit" ["https://oauth.reddit.com/api/v1/me"], ["PACELINE_USER_AGENT", "REDDIT_TOKEN"],
+        [], "GET https://oauth.reddit.com/api/v1/me";
+    seznam_indexnow: "seznam-indexnow" ["https://www.example.com/a"], ["INDEXNOW_KEY"], [],
+        "POST https://search.seznam.cz/indexnow";
+    shopify_graphql: "shopify-graphql"
+        [
+            "https://s.myshopify.com/admin/api/2026-01/graphql.json",
+            "--set", "query={ shop { name } }", "--set", "points=1",
+        ],
+        ["SHOPIFY_TOKEN"], ["points", "query"],
+        "POST https://s.myshopify.com/admin/api/2026-01/graphql.json";
+    shopify_rest: "shopify-rest" ["https://s.myshopify.com/admin/api/2026-01/products/1.json"],
+        ["SHOPIFY_TOKEN"], [], "GET https://s.myshopify.com/admin/api/2026-01/products/1.json";
     slack: "slack" ["--set", "channel=C1", "--set", "text=Say \"hello\""], ["SLACK_TOKEN"],
         ["channel", "text"], "POST https://slack.com/api/chat.postMessage";
     stripe: "stripe" ["https://api.stripe.com/v1/charges/ch_1"], ["STRIPE_KEY"], [],
         "GET https://api.stripe.com/v1/charges/ch_1";
+    wikimedia: "wikimedia" ["https://en.wikipedia.org/w/api.php?action=query&format=json"],
+        ["PACELINE_USER_AGENT"], [],
+        "GET https://en.wikipedia.org/w/api.php?action=query&format=json";
+    x: "x" ["https://api.x.com/2/users/me"], ["X_BEARER_TOKEN"], [],
+        "GET https://api.x.com/2/users/me";
+    yandex_indexnow: "yandex-indexnow" ["https://www.example.com/a"], ["INDEXNOW_KEY"], [],
+        "POST https://yandex.com/indexnow";
+    yandex_webmaster: "yandex-webmaster"
+        ["https://www.example.com/a", "--set", "host_id=https:www.example.com:443"],
+        ["YANDEX_USER_ID", "YANDEX_WEBMASTER_TOKEN"], ["host_id"],
+        "POST https://api.webmaster.yandex.net/v4/user/${env:YANDEX_USER_ID}/hosts/\
+         https%3Awww.example.com%3A443/recrawl/queue";
     zendesk: "zendesk" ["https://s.zendesk.com/api/v2/tickets/1.json"], ["ZENDESK_BASIC"], [],
         "GET https://s.zendesk.com/api/v2/tickets/1.json";
 }
@@ -165,7 +217,7 @@ impl Preset {
     }
 }
 
-/// Every file of `quotas/` is built in, and has its test above.
+/// Every file of `quotas/` is built in, and has its test above; what only a person does has its own.
 #[test]
 fn every_preset_has_its_test() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("quotas");
@@ -173,7 +225,7 @@ fn every_preset_has_its_test() {
     let files: BTreeSet<String> =
         files.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
     assert_eq!(Library::new(Vec::new()).names(), files);
-    let tested = PRESETS.iter().map(|preset| preset.name);
+    let tested = PRESETS.iter().map(|preset| preset.name).chain(["google-request-indexing"]);
     assert_eq!(tested.map(str::to_owned).collect::<BTreeSet<_>>(), files);
 }
 
@@ -189,6 +241,18 @@ fn the_readme_tells_of_each() {
             assert!(row.contains(&format!("`{needed}`")), "{name}: {needed}");
         }
     }
+}
+
+/// Nothing of it can be sent; a person's presses are counted.
+#[test]
+fn google_request_indexing() {
+    let home = Home::new();
+    let refused = home.run(&["add", "google-request-indexing", "https://www.example.com/a"]);
+    assert_eq!(refused.code, 2, "{refused}");
+    assert!(refused.stderr.contains("Google has no API for this button"), "{refused}");
+    let key = "siteUrl=https://www.example.com";
+    let spent = home.run(&["budget", "spend", "google-request-indexing", "3", "--key", key]);
+    assert!(spent.stdout.contains("3 of 11 spent"), "{spent}");
 }
 
 /// Known upstreams are listed with every limit, and how sure its figures are.

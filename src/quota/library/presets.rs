@@ -8,8 +8,12 @@ macro_rules! presets {
 
 /// Name and text of each.
 pub(super) const PRESETS: &[(&str, &str)] = presets![
-    "airtable" "bing-webmaster" "cloudflare-api" "github" "google-indexing" "google-search-console"
-    "indexnow" "jira" "ncbi-eutils" "nominatim" "notion" "slack" "stripe" "zendesk"
+    "airtable" "amazon-sp-api" "anthropic" "azure-arm" "bing-webmaster" "cloudflare-api" "crossref"
+    "discord" "ebay" "github" "google-books" "google-indexing" "google-request-indexing"
+    "google-search-console" "hubspot" "indexnow" "internet-archive" "isbndb" "jira" "naver-indexnow"
+    "ncbi-eutils" "nominatim" "notion" "open-library" "openai" "reddit" "seznam-indexnow"
+    "shopify-graphql" "shopify-rest" "slack" "stripe" "wikimedia" "x" "yandex-indexnow"
+    "yandex-webmaster" "zendesk"
 ];
 
 /// How a preset's file is named in messages.
