@@ -95,6 +95,9 @@ pub fn next(reading: &Reading, facts: &Facts<'_>) -> Next {
         return Next::of(JobNext::Done, reading.reason);
     }
     if let Some(then) = outlived(reading, facts) {
+        if then.is_retryable() {
+            return refused(&Reading { reason: then, becomes: None, ..reading.clone() }, facts);
+        }
         let mut next = hold(then, facts, format!("{} did not pass", reading.reason));
         next.refused_hard = true;
         return next;

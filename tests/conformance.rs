@@ -134,6 +134,7 @@ subjects! {
         a_poison_job_fails_alone,
         many_under_way_hold_once,
         a_key_that_stays_pending_is_misconfigured,
+        a_rate_that_does_not_pass_is_a_quota,
         what_is_held_delays_no_other,
         a_resume_does_not_cut_a_hint_short,
         a_resume_sends_no_second_probe,

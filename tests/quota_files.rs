@@ -1,4 +1,4 @@
-//! Quota files: what is wrong is told with its place and its fix, and presets are right.
+//! Quota files: what is wrong is told with its place and its fix.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
 use std::fs;
@@ -11,12 +11,10 @@ use paceline::quota::budget::Counts;
 use paceline::quota::calendar::{Per, Resets};
 use paceline::quota::concurrency::Concurrency;
 use paceline::quota::declare;
-use paceline::quota::library::Library;
 use paceline::quota::rate::{Counted, Rate};
 use paceline::quota::{Cost, Derivation, KeepBody, LimitRule, Sureness, Upstream};
 use paceline::reading::Reason;
 use paceline::reading::rules::{ResetUnit, StatusPattern, ValuePattern};
-use paceline::template::{Place, Template};
 use proptest::prelude::*;
 
 fn data(folder: &str) -> PathBuf {
@@ -139,27 +137,6 @@ fn a_file_may_be_nearly_empty() {
     let LimitRule::Rate(rate) = &upstream.limits[0].rule else { panic!("no rate") };
     let margin = Duration::from_millis(5);
     assert_eq!((rate.burst, rate.slack, rate.path_jitter), (1, margin, margin));
-}
-
-/// Each preset works with an address and nothing else, and says where its figures are from.
-#[test]
-fn presets_need_an_address_only() {
-    let library = Library::new(Vec::new());
-    for name in library.names() {
-        let upstream = library.get(&name).unwrap();
-        assert!(upstream.docs.is_some() && upstream.checked.is_some(), "{name}");
-        let columns = Some(["url".to_owned()].into());
-        let options = AddOptions { columns, ..AddOptions::default() };
-        let planner = Planner::new(&upstream, options).unwrap();
-        let url = "https://www.example.com/a?b=\"c\"".to_owned();
-        let job = planner.plan([("url".to_owned(), url.clone())].into()).unwrap();
-        let body = Template::parse(&job.request.body.unwrap()).unwrap();
-        let body = body.freeze(&job.columns, Place::Json).unwrap();
-        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
-        assert!(body.to_string().contains("https://www.example.com/a?b="), "{name}: {body}");
-        assert!(job.repeatable, "{name}");
-        assert_eq!(library.match_url(&job.request.url).unwrap().name, name);
-    }
 }
 
 #[test]

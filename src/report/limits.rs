@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::words::{figure, period, span};
 use crate::quota::rate::{Counted, Rate};
 use crate::quota::rolling::Rolling;
-use crate::quota::{Limit, LimitRule};
+use crate::quota::{Cost, Limit, LimitRule};
 
 /// A rule in words.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,8 +44,9 @@ pub fn describe(rule: &LimitRule) -> Described {
         LimitRule::Budget(budget) => {
             let (per, resets) = (budget.calendar.resets.per(), budget.calendar.resets);
             let zone = budget.calendar.zone;
-            let declared = format!("{} a {per}, which begins at {resets} in {zone}", budget.amount);
-            plain(declared, of_amount(budget.grants(), &format!("a {per}"), budget.reserve))
+            let per = each_time(&per.to_string());
+            let declared = format!("{} {per}, which begins at {resets} in {zone}", budget.amount);
+            plain(declared, of_amount(budget.grants(), &per, budget.reserve))
         }
         LimitRule::Rolling(rolling) => {
             let (declared, planned) = of_rolling(rolling);
@@ -63,8 +64,8 @@ fn of_rate(rate: &Rate) -> Described {
         Counted::Bucket => ", a token bucket",
         Counted::Rolling => "",
     };
-    let declared =
-        format!("{} a {}, burst {}{counted}", rate.amount, period(rate.period), rate.burst);
+    let per = each_time(&period(rate.period));
+    let declared = format!("{} {per}, burst {}{counted}", rate.amount, rate.burst);
     let every = std::time::Duration::from_nanos(plan.interval.unsigned_abs());
     let share = rate.share();
     let planned = format!(
@@ -81,6 +82,39 @@ fn of_rate(rate: &Rate) -> Described {
     Described { declared, planned, share: Some(share), warning }
 }
 
+/// `a day`, `an hour`, `in 10 s`.
+fn each_time(period: &str) -> String {
+    let article = match period.chars().next() {
+        Some('0'..='9') => "in",
+        Some('h') => "an",
+        _ => "a",
+    };
+    format!("{article} {period}")
+}
+
+/// What a limit counts, and what it counts for itself: `, in points, each host`.
+///
+/// ```
+/// use paceline::quota::declare;
+/// use paceline::report::limits::counted;
+///
+/// let text = "name = \"shop\"\n[[limit]]\nname = \"plan\"\nkind = \"rate\"\nrate = \"10/s\"\n\
+///     cost = \"points\"\nkey = [\"site\", \"method\"]\n";
+/// let upstream = declare::parse("shop", "shop.toml", text).unwrap();
+/// assert_eq!(counted(&upstream.limits[0]), ", in points, each site and method");
+/// ```
+pub fn counted(limit: &Limit) -> String {
+    let cost = match &limit.cost {
+        Cost::Calls => String::new(),
+        Cost::Items => ", in items".to_owned(),
+        Cost::Column(column) => format!(", in {column}"),
+    };
+    match limit.key.as_slice() {
+        [] => cost,
+        key => format!("{cost}, each {}", key.join(" and ")),
+    }
+}
+
 /// An interval as exactly as people can use it.
 fn exact(every: std::time::Duration) -> String {
     let millis = every.as_secs_f64() * 1000.0;
@@ -91,7 +125,9 @@ fn of_rolling(rolling: &Rolling) -> (String, String) {
     let grants = rolling.amount.saturating_sub(rolling.reserve);
     let whole = format!("in any {}", span(rolling.span));
     let declared = match rolling.stands_for {
-        Some(per) => format!("{} a {per} in an unknown zone", rolling.amount),
+        Some(per) => {
+            format!("{} {} in an unknown zone", rolling.amount, each_time(&per.to_string()))
+        }
         None => format!("{} {whole}", rolling.amount),
     };
     (declared, of_amount(grants, &whole, rolling.reserve))

@@ -71,7 +71,13 @@ fn quota_files_are_listed_and_shown() {
     let names: Vec<&str> =
         listed.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
     assert!(names.contains(&"shop") && names.contains(&"indexnow"));
-    bench.run("quotas list").ends(0).tells(&["NAME", "10 a second", "(a guess)"]);
+    bench.run("quotas list").ends(0).tells(&[
+        "NAME",
+        "10 a second",
+        "pace: 1 a second, burst 1, each host",
+        "a guess",
+        "documented",
+    ]);
     bench.write("quotas/mine.toml", "name = \"mine\"\nextends = \"shop\"\ntitle = \"Mine\"\n");
     bench
         .run("quotas show mine --origin")

@@ -163,6 +163,31 @@ pub fn a_key_that_stays_pending_is_misconfigured<S: Store>(make: Make<'_, S>) {
     assert_eq!(w.count(JobState::Queued), 3);
 }
 
+pub fn a_rate_that_does_not_pass_is_a_quota<S: Store>(make: Make<'_, S>) {
+    let w = World::new(make, &by_site());
+    w.add(3, &[("site", "a")]);
+    let limited = || {
+        let reading = said(Reason::RateLimited);
+        let becomes = Some((secs(900), Reason::QuotaExhausted));
+        Reading { wait: Some(secs(400)), becomes, ..reading }
+    };
+    let mut reasons = Vec::new();
+    while reasons.len() < 6 {
+        let claimed = w.claimed(1);
+        let Some(call) = claimed.calls.first() else {
+            w.pass_to(claimed.next_at.unwrap());
+            continue;
+        };
+        let settled = w.say(call, limited());
+        assert!(settled.hold.is_none(), "waiting helps");
+        reasons.push(settled.block.unwrap().reason.name());
+    }
+    let quota = reasons.iter().position(|reason| *reason == "quota_exhausted").unwrap();
+    assert!((2..=3).contains(&quota), "{reasons:?}");
+    assert!(reasons[..quota].iter().all(|reason| *reason == "rate_limited"), "{reasons:?}");
+    assert!(reasons[quota..].iter().all(|reason| *reason == "quota_exhausted"), "{reasons:?}");
+}
+
 pub fn what_is_held_delays_no_other<S: Store>(make: Make<'_, S>) {
     let w = world(make);
     w.hold(&[("site", "a")]);

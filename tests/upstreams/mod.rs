@@ -1,5 +1,4 @@
-//! The upstreams that the cases name, with as much of them as reading needs. They stand in for the
-//! presets and say the same.
+//! Upstreams and rules made in a test, with as much of them as reading needs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,22 +10,6 @@ use paceline::quota::{
 };
 use paceline::reading::Reason;
 use paceline::reading::rules::{Rule, StatusPattern, ValuePattern, When};
-use regex::Regex;
-
-/// The upstream of that name.
-pub fn named(name: &str) -> Option<Upstream> {
-    match name {
-        "indexnow" => Some(indexnow()),
-        "google-indexing" => Some(google("google-indexing")),
-        "bing-webmaster" => Some(bing()),
-        _ => None,
-    }
-}
-
-/// The upstream whose address it is, where a case names none.
-pub fn matching(url: &str) -> Option<Upstream> {
-    url.starts_with("https://www.googleapis.com/books/").then(|| google("google-books"))
-}
 
 /// An upstream without limits and rules.
 pub fn bare(name: &str) -> Upstream {
@@ -103,39 +86,4 @@ pub fn status(status: u16) -> When {
 pub fn status_json(code: u16, pointer: &str, value: &str) -> When {
     let json = [(pointer.to_owned(), ValuePattern::Equals(value.to_owned()))].into();
     When { json, ..status(code) }
-}
-
-fn body(pattern: &str) -> When {
-    When { body: Some(Regex::new(pattern).unwrap()), ..status(400) }
-}
-
-fn google(name: &str) -> Upstream {
-    let midnight = Resets::Daily { time: chrono::NaiveTime::MIN };
-    Upstream { limits: vec![budget("daily", "America/Los_Angeles", midnight)], ..bare(name) }
-}
-
-fn indexnow() -> Upstream {
-    let readings = vec![
-        Rule {
-            wait: Some(Duration::from_secs(60)),
-            for_at_most: Some(Duration::from_secs(900)),
-            then: Some(Reason::Misconfigured),
-            ..rule(
-                status_json(403, "/errorCode", "SiteVerificationNotCompleted"),
-                Reason::KeyPending,
-            )
-        },
-        rule(status(403), Reason::Misconfigured),
-    ];
-    Upstream { readings, ..bare("indexnow") }
-}
-
-fn bing() -> Upstream {
-    let readings = vec![
-        rule(body("(?i)quota remaining|daily url submission quota"), Reason::QuotaExhausted),
-        rule(body("Throttle"), Reason::RateLimited),
-        rule(status_json(400, "/ErrorCode", "14"), Reason::Forbidden),
-        rule(status_json(400, "/ErrorCode", "3"), Reason::Misconfigured),
-    ];
-    Upstream { readings, ..bare("bing-webmaster") }
 }

@@ -1,10 +1,19 @@
 //! The quota files built into the program.
 
+macro_rules! presets {
+    ($($name:literal)+) => {
+        &[$(($name, include_str!(concat!("../../../quotas/", $name, ".toml")))),+]
+    };
+}
+
 /// Name and text of each.
-pub(super) const PRESETS: [(&str, &str); 3] = [
-    ("bing-webmaster", include_str!("../../../quotas/bing-webmaster.toml")),
-    ("google-indexing", include_str!("../../../quotas/google-indexing.toml")),
-    ("indexnow", include_str!("../../../quotas/indexnow.toml")),
+pub(super) const PRESETS: &[(&str, &str)] = presets![
+    "airtable" "amazon-sp-api" "anthropic" "azure-arm" "bing-webmaster" "cloudflare-api" "crossref"
+    "discord" "ebay" "github" "google-books" "google-indexing" "google-request-indexing"
+    "google-search-console" "hubspot" "indexnow" "internet-archive" "isbndb" "jira" "naver-indexnow"
+    "ncbi-eutils" "nominatim" "notion" "open-library" "openai" "reddit" "seznam-indexnow"
+    "shopify-graphql" "shopify-rest" "slack" "stripe" "wikimedia" "x" "yandex-indexnow"
+    "yandex-webmaster" "zendesk"
 ];
 
 /// How a preset's file is named in messages.

@@ -50,7 +50,7 @@ impl Search {
     /// All names and where each is first found.
     pub(super) fn names(&self) -> BTreeMap<String, Entry> {
         let mut names = BTreeMap::new();
-        for (name, _) in PRESETS {
+        for &(name, _) in PRESETS {
             let entry = Entry { name: name.to_owned(), file: presets::file(name), built_in: true };
             names.insert(name.to_owned(), entry);
         }
@@ -160,9 +160,9 @@ impl Finder<'_> {
         if first > place {
             return Ok(None);
         }
-        let preset = PRESETS.into_iter().find(|(known, _)| *known == name);
+        let preset = PRESETS.iter().find(|(known, _)| *known == name);
         Ok(preset.map(|(name, text)| {
-            let source = Source { file: presets::file(name), text: text.to_owned() };
+            let source = Source { file: presets::file(name), text: (*text).to_owned() };
             self.state.borrow_mut().places.insert(source.file.clone(), place);
             source
         }))

@@ -146,8 +146,7 @@ impl<'t> Settle<'t> {
     }
 
     fn facts(&self, block: &Block) -> Facts<'t> {
-        let reason = self.settlement.reading.reason.name();
-        let same = block.reason.as_deref() == Some(reason);
+        let same = self.goes_on(block);
         Facts {
             now: self.txn.now,
             policy: &self.upstream.retry,
@@ -162,6 +161,14 @@ impl<'t> Settle<'t> {
             reason_since: block.since.filter(|_| same),
             random: self.settlement.random,
         }
+    }
+
+    /// Whether the block has the reason of this refusal, or the one that it becomes: it stands since then.
+    fn goes_on(&self, block: &Block) -> bool {
+        let reading = &self.settlement.reading;
+        let then = reading.becomes.map(|(_, then)| then);
+        let known = block.reason.as_deref();
+        [Some(reading.reason), then].into_iter().flatten().any(|one| Some(one.name()) == known)
     }
 
     /// Removes the call, records its attempt, and gives back what it did not use.

@@ -33,8 +33,8 @@ fn list(context: &Context) -> anyhow::Result<Exit> {
         context.out.json(&Value::from(told.collect::<Vec<_>>()))?;
         return Ok(Exit::Done);
     }
-    let rows: Vec<_> = all.iter().map(|(upstream, entry)| row(upstream, entry)).collect();
-    context.out.text(&table(["NAME", "TITLE", "LIMITS", "CHECKED", "FROM"], &rows))?;
+    let rows: Vec<_> = all.iter().flat_map(|(upstream, entry)| rows(upstream, entry)).collect();
+    context.out.text(&table(["NAME", "TITLE", "LIMIT", "SURE", "CHECKED", "FROM"], &rows))?;
     Ok(Exit::Done)
 }
 
@@ -49,24 +49,37 @@ fn listed(upstream: Option<&Upstream>, entry: &Entry) -> Value {
     })
 }
 
-fn row(upstream: &Result<Arc<Upstream>, LibraryError>, entry: &Entry) -> [String; 5] {
-    let from = entry.file.clone();
+/// A row for each limit of an upstream; the first tells of the upstream too.
+fn rows(upstream: &Result<Arc<Upstream>, LibraryError>, entry: &Entry) -> Vec<[String; 6]> {
+    let whole = |title: &str, limit: &str, sure: &str, checked: &str| {
+        [&entry.name, title, limit, sure, checked, &entry.file].map(str::to_owned)
+    };
     let Ok(upstream) = upstream else {
         let hint = format!("paceline quotas check {}", entry.name);
-        return [entry.name.clone(), "(invalid)".to_owned(), hint, String::new(), from];
+        return vec![whole("(invalid)", &hint, "", "")];
     };
-    let limits: Vec<_> = upstream.limits.iter().map(short).collect();
-    let checked = upstream.checked.clone().unwrap_or_default();
-    [entry.name.clone(), upstream.title.clone(), limits.join("; "), checked, from]
+    let checked = upstream.checked.as_deref().unwrap_or_default();
+    let Some((first, others)) = upstream.limits.split_first() else {
+        return vec![whole(&upstream.title, "none", "", checked)];
+    };
+    let first = whole(&upstream.title, &short(first), sure(first), checked);
+    let empty = String::new;
+    let other =
+        |limit: &Limit| [empty(), empty(), short(limit), sure(limit).to_owned(), empty(), empty()];
+    std::iter::once(first).chain(others.iter().map(other)).collect()
 }
 
 fn short(limit: &Limit) -> String {
-    let sure = match limit.sure {
-        Sureness::Documented => "",
-        Sureness::Observed => " (observed)",
-        Sureness::Guess => " (a guess)",
-    };
-    format!("{}{sure}", describe(&limit.rule).declared)
+    let others = if limit.exceptions.is_empty() { "" } else { "; other figures for some" };
+    format!("{}: {}{}{others}", limit.name, describe(&limit.rule).declared, limits::counted(limit))
+}
+
+const fn sure(limit: &Limit) -> &'static str {
+    match limit.sure {
+        Sureness::Documented => "documented",
+        Sureness::Observed => "observed",
+        Sureness::Guess => "a guess",
+    }
 }
 
 fn show(name: &str, origin: bool, context: &Context) -> anyhow::Result<Exit> {

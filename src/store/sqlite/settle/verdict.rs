@@ -77,7 +77,7 @@ impl Settle<'_> {
         if !news && self.settlement.reading.retry_at.is_none() {
             return None;
         }
-        let same = block.reason.as_deref() == Some(next.reason.name());
+        let same = self.goes_on(&block);
         Some(Block {
             at: if news { Some(now) } else { block.at },
             until: Some(standing.map_or(until, |standing| standing.max(until))),

@@ -6,7 +6,7 @@ use paceline::job::{Columns, NewJob};
 use paceline::quota::{Cost, Limit, Upstream};
 use paceline::report::finish::{Demand, Finish, finish};
 use paceline::report::instant;
-use paceline::report::limits::{self, describe};
+use paceline::report::limits::{self, counted, describe};
 use paceline::template::{Place, Template};
 use serde_json::{Value, json};
 
@@ -156,13 +156,12 @@ fn tell(
     }
     for limit in &upstream.limits {
         let told = describe(&limit.rule);
-        let key = match limit.key.as_slice() {
-            [] => String::new(),
-            key => format!(" each {}", key.join(" and ")),
-        };
         context.out.text(&format!(
-            "  {}: {}{key}; planned: {}",
-            limit.name, told.declared, told.planned
+            "  {}: {}{}; planned: {}",
+            limit.name,
+            told.declared,
+            counted(limit),
+            told.planned
         ))?;
     }
     Ok(())

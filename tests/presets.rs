@@ -1,0 +1,270 @@
+//! The presets: each says where its figures are from, and works with the columns and secrets that it
+//! asks for; without them it says what is missing.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+// Real processes are waited for by the machine's own clock.
+#![allow(clippy::disallowed_methods)]
+#![cfg(all(feature = "cli", feature = "practice"))]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use paceline::practice::{Config, Practice};
+use paceline::quota::library::Library;
+use paceline::report::limits::describe;
+use serde_json::Value;
+use support::Home;
+
+/// A preset, with the least that it must be given.
+struct Preset {
+    name: &'static str,
+    /// What follows `add NAME`.
+    arguments: &'static [&'static str],
+    /// The variables that it takes secrets from.
+    secrets: &'static [&'static str],
+    /// The call that this makes.
+    call: &'static str,
+    /// Columns that nobody can supply but who adds the job.
+    columns: &'static [&'static str],
+}
+
+/// The value of every secret.
+const SECRET: &str = "s3cr3t-of-the-test";
+
+macro_rules! presets {
+    ($($test:ident: $name:literal $arguments:expr, $secrets:expr, $columns:expr, $call:literal;)+) => {
+        const PRESETS: &[Preset] = &[$(Preset {
+            name: $name,
+            arguments: &$arguments,
+            secrets: &$secrets,
+            call: $call,
+            columns: &$columns,
+        }),+];
+
+        $(#[tokio::test]
+        async fn $test() {
+            let preset = PRESETS.iter().find(|preset| preset.name == $name).unwrap();
+            preset.is_sound();
+            preset.says_what_is_missing();
+            preset.is_sent().await;
+        })+
+    };
+}
+
+presets! {
+    airtable: "airtable" ["https://api.airtable.com/v0/appX/T"], ["AIRTABLE_TOKEN"], [],
+        "GET https://api.airtable.com/v0/appX/T";
+    amazon_sp_api: "amazon-sp-api" ["https://sellingpartnerapi-eu.amazon.com/orders/v0/orders"],
+        ["SP_API_TOKEN"], [], "GET https://sellingpartnerapi-eu.amazon.com/orders/v0/orders";
+    anthropic: "anthropic" ["--set", "model=m", "--set", "prompt=Say \"hello\""],
+        ["ANTHROPIC_API_KEY"], ["model", "prompt"], "POST https://api.anthropic.com/v1/messages";
+    azure_arm: "azure-arm" ["https://management.azure.com/subscriptions?api-version=2022-12-01"],
+        ["AZURE_TOKEN"], [],
+        "GET https://management.azure.com/subscriptions?api-version=2022-12-01";
+    bing_webmaster: "bing-webmaster" ["https://www.example.com/a"], ["BING_WEBMASTER_KEY"], [],
+        "POST https://ssl.bing.com/webmaster/api.svc/json/SubmitUrl?apikey=${env:BING_WEBMASTER_KEY}";
+    cloudflare_api: "cloudflare-api" ["https://api.cloudflare.com/client/v4/zones"],
+        ["CLOUDFLARE_API_TOKEN"], [], "GET https://api.cloudflare.com/client/v4/zones";
+    crossref: "crossref" ["--set", "doi=10.5555/12345678"], ["CROSSREF_MAILTO"], ["doi"],
+        "GET https://api.crossref.org/works/10.5555%2F12345678";
+    discord: "discord" ["https://discord.com/api/v10/users/@me"], ["DISCORD_BOT_TOKEN"], [],
+        "GET https://discord.com/api/v10/users/@me";
+    ebay: "ebay" ["https://api.ebay.com/buy/browse/v1/item_summary/search?q=x"], ["EBAY_TOKEN"], [],
+        "GET https://api.ebay.com/buy/browse/v1/item_summary/search?q=x";
+    github: "github" ["https://api.github.com/repos/o/r"], ["GITHUB_TOKEN"], [],
+        "GET https://api.github.com/repos/o/r";
+    google_books: "google-books" ["--set", "isbn=9780000000002"], ["GOOGLE_BOOKS_KEY"], ["isbn"],
+        "GET https://www.googleapis.com/books/v1/volumes?q=isbn:9780000000002";
+    google_indexing: "google-indexing" ["https://www.example.com/a"], ["GOOGLE_INDEXING_TOKEN"], [],
+        "POST https://indexing.googleapis.com/v3/urlNotifications:publish";
+    google_search_console: "google-search-console"
+        ["https://www.example.com/a", "--set", "siteUrl=sc-domain:example.com"],
+        ["SEARCH_CONSOLE_TOKEN"], ["siteUrl"],
+        "POST https://searchconsole.googleapis.com/v1/urlInspection/index:inspect";
+    hubspot: "hubspot" ["https://api.hubapi.com/crm/v3/objects/contacts"], ["HUBSPOT_TOKEN"], [],
+        "GET https://api.hubapi.com/crm/v3/objects/contacts";
+    indexnow: "indexnow" ["https://www.example.com/a"], ["INDEXNOW_KEY"], [],
+        "POST https://api.indexnow.org/indexnow";
+    internet_archive: "internet-archive" ["https://www.example.com/a"],
+        ["ARCHIVE_ACCESS_KEY", "ARCHIVE_SECRET_KEY"], [], "POST https://web.archive.org/save";
+    isbndb: "isbndb" ["--set", "isbn=9780000000002"], ["ISBNDB_KEY"], ["isbn"],
+        "GET https://api2.isbndb.com/book/9780000000002";
+    jira: "jira" ["https://s.atlassian.net/rest/api/3/issue/A-1"], ["JIRA_BASIC"], [],
+        "GET https://s.atlassian.net/rest/api/3/issue/A-1";
+    naver_indexnow: "naver-indexnow" ["https://www.example.com/a"], ["INDEXNOW_KEY"], [],
+        "POST https://searchadvisor.naver.com/indexnow";
+    ncbi_eutils: "ncbi-eutils" ["--set", "id=31452104"], ["NCBI_EMAIL"], ["id"],
+        "GET https://eutils.ncbi.nlm.nih.gov/entrez/eutils/esummary.fcgi?db=pubmed&id=31452104&\
+         retmode=json&tool=paceline&email=${env:NCBI_EMAIL}";
+    nominatim: "nominatim" ["--set", "q=Bremen, Germany"], ["PACELINE_USER_AGENT"], ["q"],
+        "GET https://nominatim.openstreetmap.org/search?q=Bremen%2C%20Germany&format=jsonv2";
+    notion: "notion" ["https://api.notion.com/v1/users/me"], ["NOTION_TOKEN"], [],
+        "GET https://api.notion.com/v1/users/me";
+    open_library: "open-library" ["--set", "isbn=9780000000002"], ["PACELINE_USER_AGENT"], ["isbn"],
+        "GET https://openlibrary.org/isbn/9780000000002.json";
+    openai: "openai" ["--set", "model=m", "--set", "prompt=Say \"hello\""], ["OPENAI_API_KEY"],
+        ["model", "prompt"], "POST https://api.openai.com/v1/chat/completions";
+    reddit: "reddit" ["https://oauth.reddit.com/api/v1/me"], ["PACELINE_USER_AGENT", "REDDIT_TOKEN"],
+        [], "GET https://oauth.reddit.com/api/v1/me";
+    seznam_indexnow: "seznam-indexnow" ["https://www.example.com/a"], ["INDEXNOW_KEY"], [],
+        "POST https://search.seznam.cz/indexnow";
+    shopify_graphql: "shopify-graphql"
+        [
+            "https://s.myshopify.com/admin/api/2026-01/graphql.json",
+            "--set", "query={ shop { name } }", "--set", "points=1",
+        ],
+        ["SHOPIFY_TOKEN"], ["points", "query"],
+        "POST https://s.myshopify.com/admin/api/2026-01/graphql.json";
+    shopify_rest: "shopify-rest" ["https://s.myshopify.com/admin/api/2026-01/products/1.json"],
+        ["SHOPIFY_TOKEN"], [], "GET https://s.myshopify.com/admin/api/2026-01/products/1.json";
+    slack: "slack" ["--set", "channel=C1", "--set", "text=Say \"hello\""], ["SLACK_TOKEN"],
+        ["channel", "text"], "POST https://slack.com/api/chat.postMessage";
+    stripe: "stripe" ["https://api.stripe.com/v1/charges/ch_1"], ["STRIPE_KEY"], [],
+        "GET https://api.stripe.com/v1/charges/ch_1";
+    wikimedia: "wikimedia" ["https://en.wikipedia.org/w/api.php?action=query&format=json"],
+        ["PACELINE_USER_AGENT"], [],
+        "GET https://en.wikipedia.org/w/api.php?action=query&format=json";
+    x: "x" ["https://api.x.com/2/users/me"], ["X_BEARER_TOKEN"], [],
+        "GET https://api.x.com/2/users/me";
+    yandex_indexnow: "yandex-indexnow" ["https://www.example.com/a"], ["INDEXNOW_KEY"], [],
+        "POST https://yandex.com/indexnow";
+    yandex_webmaster: "yandex-webmaster"
+        ["https://www.example.com/a", "--set", "host_id=https:www.example.com:443"],
+        ["YANDEX_USER_ID", "YANDEX_WEBMASTER_TOKEN"], ["host_id"],
+        "POST https://api.webmaster.yandex.net/v4/user/${env:YANDEX_USER_ID}/hosts/\
+         https%3Awww.example.com%3A443/recrawl/queue";
+    zendesk: "zendesk" ["https://s.zendesk.com/api/v2/tickets/1.json"], ["ZENDESK_BASIC"], [],
+        "GET https://s.zendesk.com/api/v2/tickets/1.json";
+}
+
+impl Preset {
+    /// Its figures have a source and a day, its limits lose nothing, its calls are found by `[match]`.
+    fn is_sound(&self) {
+        let library = Library::new(Vec::new());
+        let upstream = library.get(self.name).unwrap();
+        assert!(upstream.docs.is_some() && upstream.checked.is_some());
+        assert!(!upstream.limits.is_empty(), "nothing is paced");
+        for limit in &upstream.limits {
+            let exceptions = limit.exceptions.iter().map(|exception| &exception.rule);
+            for rule in std::iter::once(&limit.rule).chain(exceptions) {
+                assert_eq!(describe(rule).warning, None, "{}", limit.name);
+            }
+        }
+        for (name, column) in &upstream.columns {
+            assert!(column.help.is_some() || column.from.is_some(), "{name}");
+        }
+        let (_, url) = self.call.split_once(' ').unwrap();
+        let url = url.replace("${env:", "").replace('}', "");
+        assert_eq!(library.match_url(&url).unwrap().name, self.name);
+    }
+
+    /// Each column that is not given is asked for with its help, each secret by its name.
+    fn says_what_is_missing(&self) {
+        let home = Home::new();
+        let upstream = Library::new(Vec::new()).get(self.name).unwrap();
+        let url: Vec<&str> =
+            self.arguments.iter().copied().filter(|text| text.starts_with("https://")).collect();
+        let bare = home.run(&[&["add", self.name, "--dry-run"], &url[..]].concat());
+        if !self.columns.is_empty() {
+            assert_eq!(bare.code, 2, "{bare}");
+        }
+        for column in self.columns {
+            assert!(bare.stderr.contains(&format!("`{column}`")), "{column}: {bare}");
+            let help = upstream.columns[*column].help.as_ref().unwrap();
+            assert!(bare.stderr.contains(help), "{column}: {bare}");
+        }
+        home.run(&[&["add", self.name], self.arguments].concat());
+        let ran = home.run(&["run", self.name, "--max-wait", "0"]);
+        assert_eq!(ran.code, 4, "{ran}");
+        let asked = |name: &&str| ran.stderr.contains(&format!("set {name} (as in"));
+        assert!(self.secrets.iter().any(asked), "{ran}");
+    }
+
+    /// The call is the one that is meant, and with its secrets it leaves: here to a practice upstream.
+    async fn is_sent(&self) {
+        let home = Home::new();
+        let looked =
+            home.run(&[&["add", self.name], self.arguments, &["--dry-run", "--json"]].concat());
+        assert_eq!(looked.code, 0, "{looked}");
+        let told: Value = serde_json::from_str(&looked.stdout).unwrap();
+        let request = &told["requests"][0];
+        let text = |field: &str| request[field].as_str().unwrap();
+        assert_eq!(format!("{} {}", text("method"), text("url")), self.call);
+        assert_eq!(told["unset"], serde_json::json!(self.secrets));
+        let kind = request["headers"]["Content-Type"].as_str().unwrap_or_default();
+        if kind.starts_with("application/json") {
+            serde_json::from_str::<Value>(text("body")).unwrap();
+        }
+
+        let practice = Practice::start(Config::new().keep_headers()).await.unwrap();
+        let url = practice.url("/here");
+        let added = home.run(&[&["add", self.name], self.arguments, &["--url", &url]].concat());
+        assert_eq!(added.code, 0, "{added}");
+        let mut command = home.paceline(&["run", self.name, "--max-wait", "0"]);
+        command.envs(self.secrets.iter().map(|name| (name, SECRET)));
+        let ran = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        let arrivals = practice.arrivals();
+        let [arrival] = arrivals.as_slice() else { panic!("{} calls", arrivals.len()) };
+        // `--url` stands in place of the preset's own address, and of the secrets in it.
+        if self.secrets.iter().any(|name| !self.call.contains(name)) {
+            let headers = arrival.headers.as_ref().unwrap();
+            let in_headers = headers.values().any(|value| value.to_str().unwrap().contains(SECRET));
+            let in_body = String::from_utf8_lossy(&arrival.body).contains(SECRET);
+            assert!(in_headers || in_body);
+        }
+    }
+}
+
+/// Every file of `quotas/` is built in, and has its test above; what only a person does has its own.
+#[test]
+fn every_preset_has_its_test() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("quotas");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let files: BTreeSet<String> =
+        files.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
+    assert_eq!(Library::new(Vec::new()).names(), files);
+    let tested = PRESETS.iter().map(|preset| preset.name).chain(["google-request-indexing"]);
+    assert_eq!(tested.map(str::to_owned).collect::<BTreeSet<_>>(), files);
+}
+
+/// The README names each preset with what it needs.
+#[test]
+fn the_readme_tells_of_each() {
+    let readme = include_str!("../README.md");
+    for preset in PRESETS {
+        let name = format!("`{}`", preset.name);
+        let row = readme.lines().find(|line| line.starts_with('|') && line.contains(&name));
+        let row = row.unwrap_or_else(|| panic!("{name}"));
+        for needed in preset.secrets.iter().chain(preset.columns) {
+            assert!(row.contains(&format!("`{needed}`")), "{name}: {needed}");
+        }
+    }
+}
+
+/// Nothing of it can be sent; a person's presses are counted.
+#[test]
+fn google_request_indexing() {
+    let home = Home::new();
+    let refused = home.run(&["add", "google-request-indexing", "https://www.example.com/a"]);
+    assert_eq!(refused.code, 2, "{refused}");
+    assert!(refused.stderr.contains("Google has no API for this button"), "{refused}");
+    let key = "siteUrl=https://www.example.com";
+    let spent = home.run(&["budget", "spend", "google-request-indexing", "3", "--key", key]);
+    assert!(spent.stdout.contains("3 of 11 spent"), "{spent}");
+}
+
+/// Known upstreams are listed with every limit, and how sure its figures are.
+#[test]
+fn the_list_shows_how_sure_figures_are() {
+    let home = Home::new();
+    let listed = home.run(&["quotas", "list"]).stdout;
+    let after = |name: &str| {
+        let at = listed.lines().position(|line| line.starts_with(name)).unwrap();
+        listed.lines().skip(at).take(2).collect::<Vec<_>>().join("\n")
+    };
+    let bing = after("bing-webmaster");
+    assert!(bing.contains("daily: 100 a day in an unknown zone, each siteUrl"), "{bing}");
+    assert!(bing.contains("observed") && bing.contains("documented"), "{bing}");
+}
