@@ -34,8 +34,9 @@ use crate::address;
 use crate::clock::Timestamp;
 use crate::job::{Columns, Dedupe, NewJob, Request};
 use crate::quota::declare::is_method;
+use crate::quota::glob::names_host;
 use crate::quota::{Cost, Limit, Upstream};
-use crate::template::{Place, TemplateError};
+use crate::template::{Place, Template, TemplateError};
 pub use error::{Missing, PlanError};
 use templates::Templates;
 
@@ -82,6 +83,8 @@ pub struct Planner<'a> {
     partition: BTreeSet<&'a str>,
     /// The columns that hold costs.
     costs: Vec<&'a str>,
+    /// Whether the file's headers or body hold secrets.
+    sends_secrets: bool,
 }
 
 impl<'a> Planner<'a> {
@@ -108,7 +111,11 @@ impl<'a> Planner<'a> {
         };
         let costs = upstream.limits.iter().filter_map(cost).collect();
         let partition = upstream.partition_columns();
-        let planner = Planner { upstream, options, templates, partition, costs };
+        let request = &upstream.request;
+        let has_secret =
+            |text: &String| Template::parse(text).is_ok_and(|t| !t.secrets().is_empty());
+        let sends_secrets = request.headers.values().chain(&request.body).any(has_secret);
+        let planner = Planner { upstream, options, templates, partition, costs, sends_secrets };
         planner.check_known()?;
         Ok(planner)
     }
@@ -264,6 +271,9 @@ impl<'a> Planner<'a> {
                 _ => {}
             }
         }
+        if let Some(host) = url.and_then(Url::host_str).filter(|_| address.is_url) {
+            self.check_host(host)?;
+        }
         let frozen = self.fill(&address.filled, columns)?;
         // `url` itself was checked before; and where scheme and host are the template's own, encoded
         // values behind them cannot make it wrong.
@@ -272,6 +282,18 @@ impl<'a> Planner<'a> {
             checked.map_err(|source| PlanError::Address { address: frozen.clone(), source })?;
         }
         Ok(frozen)
+    }
+
+    /// Where the address is a row's own, a secret must not go along to just any host.
+    fn check_host(&self, host: &str) -> Result<(), PlanError> {
+        if !self.sends_secrets || names_host(&self.upstream.matches, host) {
+            return Ok(());
+        }
+        Err(PlanError::ForeignHost {
+            host: host.to_owned(),
+            upstream: self.upstream.name.clone(),
+            hosts: self.upstream.matches.hosts.clone(),
+        })
     }
 
     fn partition(&self, columns: &Columns) -> Result<Columns, PlanError> {

@@ -39,6 +39,19 @@ pub enum PlanError {
         /// Why.
         source: AddressError,
     },
+    /// The address is none of the upstream's, and would be sent its secrets.
+    #[error(
+        "`{host}` is no host of {upstream} ({}), and would be sent its secrets; an upstream of your own \
+         that `extends` this one can name it under [match]", .hosts.join(", ")
+    )]
+    ForeignHost {
+        /// The host.
+        host: String,
+        /// The upstream.
+        upstream: String,
+        /// Its hosts.
+        hosts: Vec<String>,
+    },
     /// The filled URL template cannot be called.
     #[error("the address `{address}` cannot be called")]
     Address {

@@ -248,3 +248,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_secret_goes_to_no_other_host_than_the_upstreams() {
+    const API: &str = "[match]\nhosts = [\"api.example\", \"*.api.example\"]\n[request]\n\
+                       headers = { Authorization = \"Bearer ${env:KEY}\" }\n";
+    for url in ["https://api.example/a", "https://eu.API.example:8443/a"] {
+        assert_eq!(plan(API, &[("url", url)]).unwrap().request.url, url);
+    }
+    for url in ["https://evil.example/a", "https://api.example.evil/a", "http://127.0.0.1/a"] {
+        let error = plan(API, &[("url", url)]).unwrap_err();
+        assert!(matches!(error, PlanError::ForeignHost { .. }), "{error}");
+    }
+    // Without secrets, or without named hosts, it is the user's own affair.
+    let open = "[match]\nhosts = [\"api.example\"]\n";
+    assert!(plan(open, &[("url", "https://elsewhere.example/")]).is_ok());
+    let own = "[request]\nheaders = { Authorization = \"Bearer ${env:KEY}\" }\n";
+    assert!(plan(own, &[("url", "https://elsewhere.example/")]).is_ok());
+}

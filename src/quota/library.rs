@@ -4,7 +4,6 @@
 //! (`paceline/quotas` in it), the presets built into the program. The first that has `NAME.toml` is
 //! the upstream's; a file of the same name further on is what `extends = "NAME"` in it means.
 
-mod glob;
 mod presets;
 mod search;
 
@@ -166,7 +165,7 @@ impl Library {
         let host = url.host_str()?;
         let upstreams = self.names().into_iter().filter_map(|name| self.get(&name).ok());
         let ranked = upstreams.filter_map(|upstream| {
-            let rank = glob::rank(&upstream.matches, host, url.path())?;
+            let rank = super::glob::rank(&upstream.matches, host, url.path())?;
             Some((rank, upstream))
         });
         // The first of several by name, so that the choice stays the same.

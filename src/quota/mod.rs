@@ -18,6 +18,7 @@ pub mod calendar;
 pub mod concurrency;
 pub mod decide;
 pub mod declare;
+pub(crate) mod glob;
 pub mod library;
 pub mod rate;
 pub mod rolling;

@@ -16,6 +16,12 @@ pub(super) fn rank(of: &Match, host: &str, path: &str) -> Option<(usize, usize)>
     Some((by_host, by_path))
 }
 
+/// Whether a host is one of those that are named; any is, where none are.
+pub(crate) fn names_host(of: &Match, host: &str) -> bool {
+    let host = host.to_ascii_lowercase();
+    of.hosts.is_empty() || of.hosts.iter().any(|named| fits(&named.to_ascii_lowercase(), &host))
+}
+
 fn letters(pattern: &str) -> usize {
     pattern.chars().filter(|c| *c != '*').count()
 }
