@@ -91,6 +91,7 @@ pub fn rule(when: When, reason: Reason) -> Rule {
         limit: None,
         says: None,
         sure: Sureness::default(),
+        place: None,
     }
 }
 
