@@ -37,7 +37,7 @@ pub struct Step {
     pub said: Option<Said>,
     /// Whether that counts.
     pub decided: bool,
-    /// Why it does not.
+    /// Why it does not; `None` too where it found nothing that it knows.
     pub why: Option<String>,
 }
 
@@ -64,6 +64,23 @@ pub enum Said {
     },
     /// The earliest instant to come back; not clamped.
     Hint(Timestamp),
+}
+
+impl Step {
+    /// Whether it found nothing that it knows.
+    pub const fn is_silent(&self) -> bool {
+        self.said.is_none() && self.why.is_none()
+    }
+}
+
+impl Topic {
+    /// Its name, as shown.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Topic::Reason => "reason",
+            Topic::Hint => "hint",
+        }
+    }
 }
 
 impl Said {
@@ -114,7 +131,7 @@ fn reasons(upstream: Option<&Upstream>, view: &View<'_>) -> Vec<Step> {
         decided |= first;
         let why = match &verdict {
             Some(_) => (!first).then(|| "an earlier reader decided".to_owned()),
-            None => Some(silence(question, view)),
+            None => silence(question, view),
         };
         Step { said: verdict.as_ref().map(Said::verdict), decided: first, why, ..asked(question) }
     };
@@ -139,13 +156,11 @@ fn asked(question: Question<'_>) -> Step {
     }
 }
 
-/// Why a reader says nothing: of a rule, what does not agree.
-fn silence(question: Question<'_>, view: &View<'_>) -> String {
-    let unlike = question.rule.and_then(|(_, rule)| {
-        let mut parts = rule.when.parts();
-        parts.find(|part| !part.fits(view)).map(|part| part.found(view))
-    });
-    unlike.unwrap_or_else(|| "nothing that it knows".to_owned())
+/// What of a rule does not agree.
+fn silence(question: Question<'_>, view: &View<'_>) -> Option<String> {
+    let (_, rule) = question.rule?;
+    let mut parts = rule.when.parts();
+    parts.find(|part| !part.fits(view)).map(|part| part.found(view))
 }
 
 fn refinements(view: &View<'_>, verdict: Verdict, steps: &mut Vec<Step>) -> Verdict {
@@ -159,7 +174,7 @@ fn refinements(view: &View<'_>, verdict: Verdict, steps: &mut Vec<Step>) -> Verd
             looked_at: refiner.looks_at.to_owned(),
             said: changed.then(|| Said::verdict(&refined)),
             decided: changed,
-            why: (!changed).then(|| "changes nothing".to_owned()),
+            why: None,
         });
         refined
     })
@@ -180,8 +195,7 @@ fn hints(asked: &Asked<'_, '_>, hint: Option<&Hint<'_>>) -> Vec<Step> {
             why: None,
         };
         if candidates.is_empty() {
-            let why = Some("nothing there".to_owned());
-            steps.push(Step { why, ..step(source.looks_at.to_owned()) });
+            steps.push(step(source.looks_at.to_owned()));
         }
         for candidate in candidates {
             let decided = hint.is_some_and(|hint| hint.from == from && hint.candidate == candidate);
