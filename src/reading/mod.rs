@@ -10,6 +10,7 @@
 //! | `view` | the answer as readers see it |
 //! | `readers` | the table of those who read the reason, in their order |
 //! | `explain` | how a reading came about: a walk over the same tables |
+//! | `unreachable` | rules that can never match |
 //! | `parts` | the conditions of a rule |
 //! | `verdict` | what one reader found |
 //! | `marks` | challenge and block pages of CDNs |
@@ -43,6 +44,7 @@ pub mod rules;
 mod status;
 #[cfg(test)]
 mod tests;
+mod unreachable;
 mod verdict;
 mod view;
 mod window;
@@ -56,6 +58,7 @@ use hint::{Asked, Hint};
 use readers::REFINERS;
 pub use reason::Reason;
 use rules::Rule;
+pub use unreachable::{Never, Unreachable, unreachable};
 use verdict::Verdict;
 use view::View;
 

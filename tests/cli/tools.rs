@@ -153,6 +153,34 @@ fn checks_tell_what_is_lacking() {
 }
 
 #[test]
+fn checks_tell_of_rules_that_can_never_match() {
+    let bench = Bench::new();
+    let rule = |when: &str| format!("[[reading]]\nwhen = {{ {when} }}\nreason = \"blocked\"\n");
+    let text = format!(
+        "name = \"ruled\"\n{}{}{}",
+        rule("status = \"4xx\""),
+        rule("status = 403"),
+        rule("json = { \"/a\" = { present = false }, \"/a/b\" = 1 }")
+    );
+    bench.write("quotas/ruled.toml", text);
+    bench.run("quotas check ruled").ends(0).tells(&["ruled: valid"]).complains(&[
+        "warning: quotas/ruled.toml:5:1: rule 2 can never match: rule 1 (line 2) takes every such \
+         answer before it; write it before them",
+        "warning: quotas/ruled.toml:8:1: rule 3 can never match: nothing can stand at `/a/b`",
+    ]);
+    let told = &bench.json("quotas check ruled")[0]["unreachable"];
+    assert_eq!((&told[0]["rule"], &told[0]["line"]), (&2.into(), &5.into()));
+    // An own rule that takes what the extended file's would have read is meant so.
+    let own = format!("name = \"mine\"\nextends = \"indexnow\"\n{}", rule("status = \"4xx\""));
+    bench.write("quotas/mine.toml", own);
+    assert_eq!(bench.json("quotas check mine")[0]["unreachable"], serde_json::json!([]));
+    for checked in bench.json("quotas check").as_array().unwrap() {
+        let ruled = checked["name"] == "ruled";
+        assert!(ruled || checked["unreachable"] == serde_json::json!([]), "{checked}");
+    }
+}
+
+#[test]
 fn a_url_that_no_row_makes_whole_is_wrong() {
     let bench = Bench::new();
     bench.write("quotas/base.toml", "name = \"base\"\n[request]\nurl = \"${env:BASE}/v1/{id}\"\n");

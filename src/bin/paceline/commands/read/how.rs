@@ -22,11 +22,15 @@ fn reading(reading: &Reading) -> String {
     format!("{}; {waits}{}; {}", reading.reason, at.unwrap_or_default(), reading.detail)
 }
 
-fn heading(topic: Topic, explanation: &Explanation) -> &'static str {
-    match topic {
-        Topic::Reason => "who reads the reason:",
-        Topic::Hint if explanation.reading.retry_at.is_some() => "what says when to come back:",
-        Topic::Hint => "what says when to come back (nothing that can be used):",
+fn heading(topic: Topic, explanation: &Explanation) -> String {
+    let Reading { retry_at, wait, .. } = &explanation.reading;
+    match (topic, retry_at, wait) {
+        (Topic::Reason, ..) => "who reads the reason:".to_owned(),
+        (_, Some(_), _) => "what says when to come back:".to_owned(),
+        (_, None, Some(wait)) => {
+            format!("what says when to come back (nothing usable; our own delay is {wait:?}):")
+        }
+        (_, None, None) => "what says when to come back (nothing usable):".to_owned(),
     }
 }
 
