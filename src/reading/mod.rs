@@ -193,8 +193,9 @@ const CLAMPED: &str = " (the hint is more than 31 days off and was clamped there
 /// clamped.
 fn detail(view: &View<'_>, reason: Reason, rule: Option<&Rule>, clamped: bool) -> String {
     let words = if reason == Reason::Ok { None } else { body::words::said(view) };
-    let said = words.map(body::words::shown).filter(|said| !said.is_empty());
-    let says = rule.and_then(|rule| rule.says.clone());
+    let shown = |text: &str| Some(body::words::shown(text)).filter(|shown| !shown.is_empty());
+    let said = words.and_then(shown);
+    let says = rule.and_then(|rule| shown(rule.says.as_deref()?));
     let detail = match (says, said) {
         (Some(says), Some(said)) => format!("{says}: {said}"),
         (Some(words), None) | (None, Some(words)) => words,
