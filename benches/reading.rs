@@ -2,7 +2,7 @@
 //!
 //! `cargo bench --bench reading`
 
-#![expect(missing_docs, clippy::unwrap_used, reason = "a bench has no users, and may panic")]
+#![expect(clippy::unwrap_used, reason = "a bench may panic")]
 #![expect(clippy::disallowed_methods, reason = "what is measured here is the machine's own time")]
 
 use std::hint::black_box;

@@ -168,6 +168,17 @@ fn an_explanation_says_why_a_hint_was_passed_over() {
         (429, vec![("ratelimit", "\"d\";r=0;t=5"), ("age", "9")], "", "from a cache"),
         (429, vec![("ratelimit", "\"d;r=0")], "", "it cannot be read as a time"),
         (429, vec![("retry-after", "5"), reset], "", "an earlier source decided"),
+        (
+            403,
+            vec![
+                ("retry-after", "5"),
+                ("x-ratelimit-resource", "core"),
+                ("x-ratelimit-remaining", "0"),
+                reset,
+            ],
+            "",
+            "both conditions count here",
+        ),
         (404, vec![("retry-after", "5")], "", "waiting alone does not help"),
         (429, vec![], r#"{"code":"DAILY_QUOTA_EXCEEDED","retry_after":58}"#, "of a day or longer"),
     ] {

@@ -366,7 +366,7 @@ fn agrees(explanation: &Explanation) -> Result<(), TestCaseError> {
     let of =
         |topic| explanation.steps.iter().filter(move |step| step.topic == topic && step.decided);
     let Some(Said::Reason { reason, retryable, .. }) =
-        of(Topic::Reason).last().and_then(|step| step.said.clone())
+        of(Topic::Reason).next_back().and_then(|step| step.said.clone())
     else {
         return Err(TestCaseError::fail("nobody decided"));
     };
