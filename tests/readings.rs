@@ -13,7 +13,7 @@ use paceline::quota::Upstream;
 use paceline::quota::calendar::Resets;
 use paceline::quota::library::Library;
 use paceline::reading::rules::{ResetHeader, ResetUnit, Rule, StatusPattern, ValuePattern, When};
-use paceline::reading::{Answer, Reading, Reason, read};
+use paceline::reading::{Answer, Explanation, Reading, Reason, Said, Step, Topic, explain, read};
 use regex::Regex;
 use serde::Deserialize;
 use upstreams::{rule, status, status_json};
@@ -50,22 +50,21 @@ fn cases() -> Vec<Case> {
         .collect()
 }
 
-fn reading(case: &Case, upstream: Option<&Upstream>) -> Reading {
-    let answer = Answer {
+fn answer(case: &Case) -> Answer<'_> {
+    Answer {
         method: &case.method,
         url: &case.url,
         received_at: instant(&case.received_at),
         status: case.status,
         headers: &case.headers,
         body: case.body.as_bytes(),
-    };
-    read(upstream, &answer)
+    }
 }
 
 /// What is wrong with a reading; `None` where it is right.
 fn fault(case: &Case, upstream: Option<&Upstream>) -> Option<String> {
     let expect = &case.expect;
-    let got = reading(case, upstream);
+    let got = read(upstream, &answer(case));
     let at = expect.retry_at.as_deref().map(instant);
     let right = got.reason.name() == expect.reason
         && got.retryable == expect.retryable
@@ -102,6 +101,82 @@ fn all_cases() {
     }
     assert!(faults.is_empty(), "{} of {ran}:\n{}", faults.len(), faults.join("\n"));
     assert!(ran >= 205, "{ran} cases");
+}
+
+fn deciders(explanation: &Explanation, topic: Topic) -> Vec<&Step> {
+    explanation.steps.iter().filter(|step| step.topic == topic && step.decided).collect()
+}
+
+#[test]
+fn an_explanation_never_disagrees_with_the_reading() {
+    for case in cases() {
+        let named = case.upstream.as_deref().and_then(upstreams::named);
+        let upstream = named.or_else(|| upstreams::matching(&case.url));
+        let explanation = explain(upstream.as_ref(), &answer(&case));
+        let reading = read(upstream.as_ref(), &answer(&case));
+        assert_eq!(explanation.reading, reading, "{}", case.id);
+        let reasons = deciders(&explanation, Topic::Reason);
+        let last = reasons.last().and_then(|step| step.said.clone()).unwrap();
+        let Said::Reason { reason, retryable, .. } = last else { unreachable!() };
+        assert_eq!((reason, retryable), (reading.reason, reading.retryable), "{}", case.id);
+        let hints = deciders(&explanation, Topic::Hint);
+        let at = hints.first().and_then(|step| step.said.clone());
+        assert!(reading.clamped || at == reading.retry_at.map(Said::Hint), "{}", case.id);
+        let silent = |step: &&Step| !step.decided && step.said.is_some() && step.why.is_none();
+        assert_eq!(explanation.steps.iter().find(silent), None, "{}", case.id);
+    }
+}
+
+#[test]
+fn an_explanation_says_why_a_hint_was_passed_over() {
+    let why = |status, headers: &[(&str, &str)], body: &str| {
+        let headers: Vec<(String, String)> =
+            headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let answer = Answer {
+            method: "GET",
+            url: "https://api.example.com/v1/items",
+            received_at: instant("2026-11-20T09:00:00Z"),
+            status,
+            headers: &headers,
+            body: body.as_bytes(),
+        };
+        let steps = explain(None, &answer).steps.into_iter();
+        let told = steps.filter(|step| step.topic == Topic::Hint);
+        told.filter_map(|step| step.why).collect::<Vec<_>>().join("; ")
+    };
+    let reset = ("x-ratelimit-reset", "60");
+    for (status, headers, body, expected) in [
+        (429, vec![("retry-after", "0")], "", "it is zero, negative or past"),
+        (429, vec![("retry-after", "soon")], "", "it cannot be read as a time"),
+        (429, vec![reset, ("x-ratelimit-remaining", "3")], "", "remaining is not 0"),
+        (500, vec![reset], "", "no limit refused"),
+        (429, vec![reset, ("x-ratelimit-reset-after", "5")], "", "another of them is later"),
+        (
+            429,
+            vec![("x-ratelimit-reset", "1795165500"), ("x-ratelimit-reset-after", "5")],
+            "",
+            "a delay of the same limit is surer",
+        ),
+        (429, vec![("ratelimit", "\"d\";r=0;t=5"), ("age", "9")], "", "from a cache"),
+        (429, vec![("ratelimit", "\"d;r=0")], "", "it cannot be read as a time"),
+        (429, vec![("retry-after", "5"), reset], "", "an earlier source decided"),
+        (
+            403,
+            vec![
+                ("retry-after", "5"),
+                ("x-ratelimit-resource", "core"),
+                ("x-ratelimit-remaining", "0"),
+                reset,
+            ],
+            "",
+            "both conditions count here",
+        ),
+        (404, vec![("retry-after", "5")], "", "waiting alone does not help"),
+        (429, vec![], r#"{"code":"DAILY_QUOTA_EXCEEDED","retry_after":58}"#, "of a day or longer"),
+    ] {
+        let told = why(status, &headers, body);
+        assert!(told.contains(expected), "{status} {headers:?} {body}: {told}");
+    }
 }
 
 fn answered(upstream: &Upstream, status: u16, headers: &[(&str, &str)], body: &str) -> Reading {

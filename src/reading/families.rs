@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::limits::Bucket;
+use super::limits::{Bucket, Told};
 use super::moment::Moment;
 use super::number::Number;
 use super::retry_after;
@@ -26,8 +26,8 @@ enum Holds {
 }
 
 /// One bucket for each name that a remaining or a reset has.
-pub(crate) fn buckets(view: &View<'_>) -> Vec<Bucket> {
-    let mut found: BTreeMap<String, Bucket> = BTreeMap::new();
+pub(crate) fn buckets<'v>(view: &'v View<'_>) -> Vec<Bucket<'v>> {
+    let mut found: BTreeMap<String, Bucket<'v>> = BTreeMap::new();
     for (field, value) in view.fields() {
         if let Some((name, holds)) = parse_name(field, value) {
             let bucket = found.entry(name.clone()).or_insert_with(|| Bucket {
@@ -86,40 +86,33 @@ fn parse_name(field: &str, value: &str) -> Option<(String, Holds)> {
     Some((kept.join("-"), holds))
 }
 
-fn note(bucket: &mut Bucket, holds: Holds, field: &str, value: &str, view: &View<'_>) {
+fn note<'v>(bucket: &mut Bucket<'v>, holds: Holds, field: &str, value: &'v str, view: &View<'_>) {
     let moment = match holds {
         Holds::Remaining => return note_remaining(bucket, value),
-        Holds::Parts => return note_parts(bucket, value, view),
+        Holds::Parts => return note_parts(bucket, field, value, view),
         Holds::Reset => retry_after::whole(value, view.received_at()),
         Holds::ResetMillis => Number::parse(value).map(|millis| match millis.judged() {
             Moment::After(_) => millis.millis(),
             Moment::At(_) => millis.epoch_millis(),
         }),
     };
-    note_reset(bucket, moment, view);
     bucket.field = field.to_ascii_lowercase();
+    bucket.resets.push(Told::new(bucket.field.clone(), value, moment, view));
 }
 
 /// Of several values of one bucket the emptiest: it is what refused.
-fn note_remaining(bucket: &mut Bucket, value: &str) {
+fn note_remaining(bucket: &mut Bucket<'_>, value: &str) {
     let is_empty = Number::parse(value).is_some_and(Number::is_zero) && !value.starts_with('-');
     bucket.is_empty = Some(is_empty || bucket.is_empty == Some(true));
 }
 
-fn note_reset(bucket: &mut Bucket, moment: Option<Moment>, view: &View<'_>) {
-    let Some((moment, at)) = moment.and_then(|moment| Some((moment, moment.resolve(view)?))) else {
-        return;
-    };
-    let place = if moment.is_relative() { &mut bucket.relative } else { &mut bucket.absolute };
-    *place = (*place).max(Some(at));
-}
-
-fn note_parts(bucket: &mut Bucket, value: &str, view: &View<'_>) {
+fn note_parts<'v>(bucket: &mut Bucket<'v>, field: &str, value: &'v str, view: &View<'_>) {
     for part in value.split([';', ',']) {
         match part.trim().split_once('=') {
             Some(("remaining", left)) => note_remaining(bucket, left),
             Some(("resets", delay)) => {
-                note_reset(bucket, Number::parse(delay).map(Number::seconds), view);
+                let moment = Number::parse(delay).map(Number::seconds);
+                bucket.resets.push(Told::new(field.to_ascii_lowercase(), delay, moment, view));
             }
             _ => {}
         }

@@ -6,11 +6,16 @@
 
 use sfv::{BareItem, Dictionary, Item, List, ListEntry, Parser};
 
-use super::limits::Bucket;
+use super::candidate::{Candidate, PassedOver};
+use super::limits::{Bucket, Told};
 use super::moment::Moment;
 use super::number::Number;
 use super::view::View;
 use super::window::Window;
+
+/// So many members of a list are read. Nobody has more limits, and whoever sends thousands must not
+/// hold up the process that reads them.
+const MOST: usize = 64;
 
 /// One declared policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +31,7 @@ struct Policy {
 }
 
 /// One bucket for each member of `RateLimit`.
-pub(crate) fn buckets(view: &View<'_>) -> Vec<Bucket> {
+pub(crate) fn buckets<'v>(view: &'v View<'_>) -> Vec<Bucket<'v>> {
     let Some(text) = view.joined("ratelimit").filter(|_| !is_cached(view)) else {
         return Vec::new();
     };
@@ -37,11 +42,24 @@ pub(crate) fn buckets(view: &View<'_>) -> Vec<Bucket> {
     Parser::new(&text).parse().ok().and_then(|fields| draft07(&fields, view)).into_iter().collect()
 }
 
-/// The window of the named policies, the longest; for a problem's `violated-policies`.
-pub(crate) fn window_of(view: &View<'_>, name: &str) -> Option<Window> {
+/// `RateLimit` itself, where nothing of it is believed.
+pub(crate) fn ignored<'v>(view: &'v View<'_>) -> Option<Candidate<'v>> {
+    let text = view.joined("ratelimit").filter(|_| buckets(view).is_empty())?;
+    let why = if is_cached(view) { PassedOver::Cached } else { PassedOver::Unreadable };
+    Some(Candidate::known("ratelimit", text, Err(why)))
+}
+
+/// The longest window of the named policies; for a problem's `violated-policies`.
+pub(crate) fn longest_window<'n>(
+    view: &View<'_>,
+    names: impl Iterator<Item = &'n str>,
+) -> Option<Window> {
     let policies = policies(view);
-    let policy = policies.iter().find(|policy| policy.name.as_deref() == Some(name));
-    policy.and_then(|policy| policy.window).or_else(|| Window::in_name(name))
+    let window = |name: &str| {
+        let policy = policies.iter().find(|policy| policy.name.as_deref() == Some(name));
+        policy.and_then(|policy| policy.window).or_else(|| Window::in_name(name))
+    };
+    { names }.take(MOST).filter_map(window).max()
 }
 
 /// The window behind `RateLimit-Remaining` of drafts 00 to 06: of the only policy, or of the one
@@ -70,7 +88,7 @@ fn items(text: &str) -> Option<Vec<Item>> {
         ListEntry::Item(item) => Some(item),
         ListEntry::InnerList(_) => None,
     };
-    Some(list.into_iter().filter_map(item).collect())
+    Some(list.into_iter().take(MOST).filter_map(item).collect())
 }
 
 fn policies(view: &View<'_>) -> Vec<Policy> {
@@ -91,14 +109,13 @@ fn policy(item: &Item) -> Policy {
     }
 }
 
-fn bucket(item: &Item, policies: &[Policy], view: &View<'_>) -> Option<Bucket> {
+fn bucket<'v>(item: &Item, policies: &[Policy], view: &View<'_>) -> Option<Bucket<'v>> {
     let name = text(&item.bare_item)?;
     let policy = policies.iter().find(|policy| policy.name.as_deref() == Some(name.as_str()));
-    let delay = item.params.get("t").and_then(seconds);
+    let told = item.params.get("t").map(|t| told(t, view));
     Some(Bucket {
         is_empty: integer(item, "r").map(|left| left == 0),
-        relative: delay.and_then(|delay| delay.resolve(view)),
-        absolute: None,
+        resets: told.into_iter().collect(),
         field: "ratelimit".to_owned(),
         window: policy.and_then(|policy| policy.window).or_else(|| Window::in_name(&name)),
         is_concurrency: policy.is_some_and(|policy| policy.is_concurrency),
@@ -107,12 +124,12 @@ fn bucket(item: &Item, policies: &[Policy], view: &View<'_>) -> Option<Bucket> {
 }
 
 /// Draft 07 alone: `limit=100, remaining=50, reset=5`, one dictionary under today's name.
-fn draft07(fields: &Dictionary, view: &View<'_>) -> Option<Bucket> {
+fn draft07<'v>(fields: &Dictionary, view: &View<'_>) -> Option<Bucket<'v>> {
     let value = |key: &str| match fields.get(key) {
         Some(ListEntry::Item(item)) => Some(&item.bare_item),
         _ => None,
     };
-    let delay = value("reset").and_then(seconds)?;
+    let reset = value("reset").filter(|reset| seconds(reset).is_some())?;
     let left = value("remaining").and_then(BareItem::as_integer).map(i64::from);
     let amount = value("limit").and_then(BareItem::as_integer).map(i64::from);
     let mut policies = policies(view);
@@ -122,7 +139,7 @@ fn draft07(fields: &Dictionary, view: &View<'_>) -> Option<Bucket> {
     Some(Bucket {
         name: "ratelimit".to_owned(),
         is_empty: left.map(|left| left == 0),
-        relative: delay.resolve(view),
+        resets: vec![told(reset, view)],
         field: "ratelimit".to_owned(),
         window: policies.first().and_then(|policy| policy.window),
         ..Bucket::default()
@@ -131,6 +148,15 @@ fn draft07(fields: &Dictionary, view: &View<'_>) -> Option<Bucket> {
 
 fn integer(item: &Item, key: &str) -> Option<i64> {
     item.params.get(key).and_then(BareItem::as_integer).map(i64::from)
+}
+
+fn told<'v>(value: &BareItem, view: &View<'_>) -> Told<'v> {
+    let said = match value {
+        BareItem::Integer(whole) => whole.to_string(),
+        BareItem::Decimal(decimal) => decimal.to_string(),
+        _ => "no number".to_owned(),
+    };
+    Told::new("ratelimit", said, seconds(value), view)
 }
 
 /// A number as a delay: decimals are not in the draft, and do no harm.

@@ -1,6 +1,10 @@
-//! When to come back: the sources of a hint, in their order.
+//! When to come back: the sources of a hint in one table, in their order.
+
+use std::time::Duration;
 
 use super::calendar::next_reset;
+use super::candidate::{Candidate, PassedOver, latest};
+use super::moment::Moment;
 use super::rules::Rule;
 use super::verdict::Verdict;
 use super::view::View;
@@ -8,24 +12,6 @@ use super::window::Window;
 use super::{Reason, body, github, limits, retry_after};
 use crate::clock::Timestamp;
 use crate::quota::Upstream;
-
-/// A usable hint: after the receipt, not yet clamped.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Hint {
-    /// The earliest instant to come back, by our wall clock.
-    pub(crate) at: Timestamp,
-    /// Where it comes from.
-    pub(crate) source: String,
-    /// The limit whose reset it is.
-    pub(crate) limit: Option<String>,
-}
-
-impl Hint {
-    /// A hint of an answer.
-    pub(crate) fn new(at: Timestamp, source: impl Into<String>) -> Self {
-        Hint { at, source: source.into(), limit: None }
-    }
-}
 
 /// What the hint is looked for in.
 pub(crate) struct Asked<'v, 'a> {
@@ -39,38 +25,157 @@ pub(crate) struct Asked<'v, 'a> {
     pub(crate) verdict: &'v Verdict,
 }
 
-/// The first usable hint.
-pub(crate) fn find(asked: &Asked<'_, '_>) -> Option<Hint> {
-    fields(asked)
-        .or_else(|| from_body(asked))
-        .or_else(|| resets(asked))
-        .or_else(|| penalty(asked))
-        .or_else(|| calendar(asked))
+/// One source of hints.
+pub(crate) struct Source {
+    /// For people.
+    pub(crate) name: &'static str,
+    /// Where it looks.
+    pub(crate) looks_at: &'static str,
+    kind: Kind,
+    ask: for<'v, 'a> fn(&Asked<'v, 'a>) -> Vec<Candidate<'v>>,
 }
 
-/// The retry fields. GitHub states `Retry-After` and the reset of an empty window as two
+/// What sets some sources apart from the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// At GitHub's the reset of an empty window counts beside it.
+    RetryField,
+    /// Not believed where a limit of a day refused.
+    Body,
+    Reset,
+    /// What the quota file says.
+    Declared,
+}
+
+/// All sources in the order in which they are asked; the first that has a usable one decides.
+pub(crate) const SOURCES: [Source; 12] = [
+    Source {
+        name: "fields in milliseconds",
+        looks_at: "retry-after-ms, x-ms-retry-after-ms, x-amz-retry-after",
+        kind: Kind::RetryField,
+        ask: |asked| retry_after::milliseconds(asked.view),
+    },
+    Source {
+        name: "Retry-After",
+        looks_at: "retry-after",
+        kind: Kind::RetryField,
+        ask: |asked| retry_after::seconds(asked.view),
+    },
+    Source {
+        name: "sentence of the rule",
+        looks_at: "the body, by wait_pattern",
+        kind: Kind::Declared,
+        ask: sentence,
+    },
+    Source {
+        name: "RetryInfo",
+        looks_at: "retryDelay in /error/details",
+        kind: Kind::Body,
+        ask: |asked| body::google::hints(asked.view),
+    },
+    Source {
+        name: "GraphQL cost",
+        looks_at: "/extensions/cost",
+        kind: Kind::Body,
+        ask: |asked| body::graphql::hints(asked.view),
+    },
+    Source {
+        name: "milliseconds in the body",
+        looks_at: "retry_after_ms and its spellings",
+        kind: Kind::Body,
+        ask: |asked| body::milliseconds(asked.view),
+    },
+    Source {
+        name: "seconds in the body",
+        looks_at: "retry_after and its spellings",
+        kind: Kind::Body,
+        ask: |asked| body::seconds(asked.view),
+    },
+    Source {
+        name: "ratelimit in the body",
+        looks_at: "/json/ratelimit",
+        kind: Kind::Body,
+        ask: |asked| body::reddit(asked.view),
+    },
+    Source {
+        name: "reset of the rule",
+        looks_at: "the header that the rule declares",
+        kind: Kind::Reset,
+        ask: declared_reset,
+    },
+    Source {
+        name: "reset headers",
+        looks_at: "RateLimit and X-RateLimit-* of limits that are used up",
+        kind: Kind::Reset,
+        ask: resets,
+    },
+    Source {
+        name: "penalty of the rule",
+        looks_at: "hint in the quota file",
+        kind: Kind::Declared,
+        ask: penalty,
+    },
+    Source {
+        name: "calendar",
+        looks_at: "the next reset of a declared budget",
+        kind: Kind::Declared,
+        ask: calendar,
+    },
+];
+
+impl Source {
+    /// All that it finds, usable or not.
+    pub(crate) fn candidates<'v>(&self, asked: &Asked<'v, '_>) -> Vec<Candidate<'v>> {
+        let mut all = (self.ask)(asked);
+        if self.kind == Kind::Body && !all.is_empty() && is_by_the_day(asked) {
+            let hour = asked.view.received_at() + Duration::from_secs(3_600);
+            for one in all.iter_mut().filter(|one| one.at.is_ok_and(|at| at < hour)) {
+                one.at = Err(PassedOver::ByTheDay);
+            }
+        }
+        all
+    }
+}
+
+/// The hint that counts.
+#[derive(Debug)]
+pub(crate) struct Hint<'v> {
+    /// The earliest instant to come back, by our wall clock, not yet clamped.
+    pub(crate) at: Timestamp,
+    /// The place in [`SOURCES`] that it comes from.
+    pub(crate) from: usize,
+    /// Where it stands.
+    pub(crate) candidate: Candidate<'v>,
+}
+
+/// The first usable hint. GitHub states `Retry-After` and the reset of an empty window as two
 /// conditions, so there the later of both counts.
-fn fields(asked: &Asked<'_, '_>) -> Option<Hint> {
-    let hint =
-        retry_after::milliseconds(asked.view).or_else(|| retry_after::seconds(asked.view))?;
-    if !github::is_github(asked.view, asked.upstream) {
-        return Some(hint);
+pub(crate) fn find<'v>(asked: &Asked<'v, '_>) -> Option<Hint<'v>> {
+    let first = first(asked, |_| true)?;
+    let retry_field = SOURCES.get(first.from).is_some_and(|source| source.kind == Kind::RetryField);
+    if !retry_field || !github::is_github(asked.view, asked.upstream) {
+        return Some(first);
     }
-    Some(resets(asked).filter(|reset| reset.at > hint.at).unwrap_or(hint))
+    let reset = self::first(asked, |kind| kind == Kind::Reset).filter(|reset| reset.at > first.at);
+    Some(reset.unwrap_or(first))
 }
 
-/// The body's own hint, or a sentence whose pattern the rule declares. The short delay of a refusal
-/// by the day (RetryInfo of 58 s) is none: the calendar decides.
-fn from_body(asked: &Asked<'_, '_>) -> Option<Hint> {
-    let sentence = asked.rule.and_then(|rule| rule.sentence_hint(asked.view)?.resolve(asked.view));
-    if let Some(at) = sentence {
-        return Some(Hint::new(at, "sentence in body"));
-    }
-    let hint = body::hint(asked.view)?;
-    let hour = asked.view.received_at() + std::time::Duration::from_secs(3_600);
-    (!is_by_the_day(asked) || hint.at >= hour).then_some(hint)
+fn first<'v>(asked: &Asked<'v, '_>, of: impl Fn(Kind) -> bool) -> Option<Hint<'v>> {
+    let sources = SOURCES.iter().enumerate().filter(|(_, source)| of(source.kind));
+    { sources }.find_map(|(from, source)| {
+        let (at, candidate) = latest(source.candidates(asked))?;
+        Some(Hint { at, from, candidate })
+    })
 }
 
+/// A sentence whose pattern the rule declares.
+fn sentence<'v>(asked: &Asked<'v, '_>) -> Vec<Candidate<'v>> {
+    let found = asked.rule.and_then(|rule| rule.sentence(asked.view));
+    let one = |(text, moment)| Candidate::new("sentence in body", text, moment, asked.view);
+    found.map(one).into_iter().collect()
+}
+
+/// The short delay of a refusal by the day (RetryInfo of 58 s) is no hint: the calendar decides.
 fn is_by_the_day(asked: &Asked<'_, '_>) -> bool {
     let declared = asked.rule.and_then(|rule| rule.limit.as_deref());
     let declared = declared.and_then(|name| asked.upstream?.limit(name)?.rule.calendar());
@@ -81,40 +186,48 @@ fn is_by_the_day(asked: &Asked<'_, '_>) -> bool {
     asked.verdict.reason == Reason::QuotaExhausted && window.is_some_and(|w| w >= Window::Day)
 }
 
-/// The reset of used-up windows: as the rule declares it, else as the fields are known. Where no
-/// limit refused (a 500), a window must say itself that it is used up.
-fn resets(asked: &Asked<'_, '_>) -> Option<Hint> {
+fn declared_reset<'v>(asked: &Asked<'v, '_>) -> Vec<Candidate<'v>> {
+    let pending = asked.verdict.reason == Reason::AcceptedPending;
+    let reset = asked.rule.and_then(|rule| rule.reset.as_ref()).filter(|_| !pending);
+    reset.map(|reset| reset.candidates(asked.view)).unwrap_or_default()
+}
+
+/// The reset of used-up windows. Where no limit refused (a 500), a window must say itself that it is
+/// used up.
+fn resets<'v>(asked: &Asked<'v, '_>) -> Vec<Candidate<'v>> {
     if asked.verdict.reason == Reason::AcceptedPending {
-        return None;
+        return Vec::new();
     }
-    let declared = asked.rule.and_then(|rule| rule.reset.as_ref());
-    let hint = declared.and_then(|reset| {
-        Some(Hint::new(reset.read(asked.view)?, reset.header.to_ascii_lowercase()))
-    });
-    let limit = matches!(
+    let refused = matches!(
         asked.verdict.reason,
         Reason::RateLimited | Reason::QuotaExhausted | Reason::ConcurrencyLimited
     );
-    let known =
-        limits::Resets { except: declared.map(|reset| reset.header.as_str()), of_unknown: limit };
-    hint.or_else(|| limits::reset(asked.view, known))
+    let declared = asked.rule.and_then(|rule| rule.reset.as_ref());
+    let except = declared.map(|reset| reset.header.as_str());
+    limits::resets(asked.view, limits::Resets { except, of_unknown: refused })
 }
 
 /// A penalty that the upstream documents.
-fn penalty(asked: &Asked<'_, '_>) -> Option<Hint> {
-    let penalty = asked.rule?.hint.filter(|penalty| !penalty.is_zero())?;
-    let moment = super::moment::Moment::After(penalty);
-    Some(Hint::new(moment.resolve(asked.view)?, "documented penalty"))
+fn penalty<'v>(asked: &Asked<'v, '_>) -> Vec<Candidate<'v>> {
+    let penalty = asked.rule.and_then(|rule| rule.hint).filter(|penalty| !penalty.is_zero());
+    let one = |penalty: Duration| {
+        let value = format!("{penalty:?}");
+        Candidate::new("documented penalty", value, Some(Moment::After(penalty)), asked.view)
+    };
+    penalty.map(one).into_iter().collect()
 }
 
 /// The next reset of the budget that is used up.
-fn calendar(asked: &Asked<'_, '_>) -> Option<Hint> {
+fn calendar<'v>(asked: &Asked<'v, '_>) -> Vec<Candidate<'v>> {
     if asked.verdict.reason != Reason::QuotaExhausted {
-        return None;
+        return Vec::new();
     }
     let limit = asked.rule.and_then(|rule| rule.limit.as_deref());
     let window = asked.verdict.window.or_else(|| body::google::window(asked.view));
-    let (name, at) = next_reset(asked.upstream?, limit, window, asked.view.received_at())?;
-    let source = format!("reset of {name}");
-    Some(Hint { limit: Some(name), ..Hint::new(at, source) })
+    let reset = |upstream| next_reset(upstream, limit, window, asked.view.received_at());
+    let one = |(name, at): (String, Timestamp)| Candidate {
+        limit: Some(name.clone()),
+        ..Candidate::known(format!("reset of {name}"), at.to_rfc3339(), Ok(at))
+    };
+    asked.upstream.and_then(reset).map(one).into_iter().collect()
 }

@@ -1,24 +1,24 @@
 //! What header fields say about limits: the buckets of all families, and what their state means.
 
+use std::borrow::Cow;
+
 use super::body::words;
-use super::hint::Hint;
+use super::candidate::{Candidate, PassedOver};
+use super::moment::Moment;
 use super::verdict::Verdict;
 use super::view::View;
 use super::window::Window;
 use super::{Reason, families, fields};
-use crate::clock::Timestamp;
 
 /// One limit as header fields tell it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Bucket {
+pub(crate) struct Bucket<'a> {
     /// What pairs its fields.
     pub(crate) name: String,
     /// Whether nothing is left; `None` where no field says.
     pub(crate) is_empty: Option<bool>,
-    /// The reset told as a delay: it beats the other, for no clock can spoil it.
-    pub(crate) relative: Option<Timestamp>,
-    /// The reset told as an instant.
-    pub(crate) absolute: Option<Timestamp>,
+    /// All that is said of its reset.
+    pub(crate) resets: Vec<Told<'a>>,
     /// The field of the reset, else of the remaining.
     pub(crate) field: String,
     /// How long its window is, where it says.
@@ -27,17 +27,54 @@ pub(crate) struct Bucket {
     pub(crate) is_concurrency: bool,
 }
 
-impl Bucket {
-    /// Its reset, where it may be what refused: nothing is left, or it does not say. The reset of a
-    /// healthy bucket is never the wait.
-    fn reset(&self, of_unknown: bool) -> Option<Timestamp> {
-        let used_up = self.is_empty.unwrap_or(of_unknown);
-        self.relative.or(self.absolute).filter(|_| used_up)
+/// A reset as one field tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Told<'a> {
+    /// What it says.
+    pub(crate) said: Candidate<'a>,
+    /// Whether as a delay: it beats an instant, for no clock can spoil it.
+    pub(crate) is_delay: bool,
+}
+
+impl<'a> Told<'a> {
+    /// A field's value, and what it was read as.
+    pub(crate) fn new(
+        field: impl Into<Cow<'static, str>>,
+        value: impl Into<Cow<'a, str>>,
+        moment: Option<Moment>,
+        view: &View<'_>,
+    ) -> Self {
+        let is_delay = moment.is_some_and(Moment::is_relative);
+        Told { said: Candidate::new(field, value, moment, view), is_delay }
+    }
+}
+
+impl<'a> Bucket<'a> {
+    /// Its resets, usable where it may be what refused: nothing is left, or it does not say. The
+    /// reset of a healthy bucket is never the wait.
+    fn candidates(self, which: Resets<'_>) -> impl Iterator<Item = Candidate<'a>> {
+        let against = match self.is_empty {
+            Some(false) => Some(PassedOver::HasLeft),
+            None if !which.of_unknown => Some(PassedOver::LeftUnknown),
+            _ => None,
+        };
+        let known = |told: &Told<'_>| told.is_delay && told.said.at.is_ok();
+        let delay = self.resets.iter().any(known);
+        self.resets.into_iter().map(move |told| {
+            let own = which.except.is_some_and(|name| told.said.source.eq_ignore_ascii_case(name));
+            let against = own.then_some(PassedOver::RuleReads).or(against);
+            let instant = (delay && !told.is_delay).then_some(PassedOver::DelayIsSurer);
+            let at = match against.or(instant) {
+                Some(why) => told.said.at.and(Err(why)),
+                None => told.said.at,
+            };
+            Candidate { at, ..told.said }
+        })
     }
 }
 
 /// All buckets that the answer tells of.
-fn buckets(view: &View<'_>) -> Vec<Bucket> {
+fn buckets<'v>(view: &'v View<'_>) -> Vec<Bucket<'v>> {
     let mut all = fields::buckets(view);
     all.extend(families::buckets(view));
     all
@@ -52,14 +89,10 @@ pub(crate) struct Resets<'n> {
     pub(crate) of_unknown: bool,
 }
 
-/// The reset of the used-up buckets, of several the latest.
-pub(crate) fn reset(view: &View<'_>, which: Resets<'_>) -> Option<Hint> {
-    let resets = buckets(view).into_iter().filter_map(|bucket| {
-        let own = which.except.is_some_and(|name| bucket.field.eq_ignore_ascii_case(name));
-        let at = bucket.reset(which.of_unknown).filter(|_| !own)?;
-        Some(Hint::new(at, bucket.field))
-    });
-    resets.max_by_key(|hint| hint.at)
+/// The resets of all buckets; those of used-up ones are usable.
+pub(crate) fn resets<'v>(view: &'v View<'_>, which: Resets<'_>) -> Vec<Candidate<'v>> {
+    let known = buckets(view).into_iter().flat_map(|bucket| bucket.candidates(which));
+    known.chain(fields::ignored(view)).collect()
 }
 
 /// A reason from header fields alone: on a 429 (or 420), or on a 403 where a bucket is empty. Each
@@ -101,7 +134,7 @@ struct State {
 
 impl State {
     /// `None` where no bucket is empty.
-    fn of(buckets: &[Bucket]) -> Option<State> {
+    fn of(buckets: &[Bucket<'_>]) -> Option<State> {
         let empty = || buckets.iter().filter(|bucket| bucket.is_empty == Some(true));
         let longest = empty().max_by_key(|bucket| bucket.window)?;
         Some(State {

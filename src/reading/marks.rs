@@ -16,11 +16,17 @@ const CHALLENGES: &[(&str, &[&str])] = &[
 
 /// A challenge beats everything, a success and the upstream's own rules included.
 pub(crate) fn challenge(view: &View<'_>) -> Option<Verdict> {
-    let marked = |name: &str, marks: &[&str]| {
-        view.values(name).any(|value| marks.iter().any(|mark| value.eq_ignore_ascii_case(mark)))
-    };
-    let (name, _) = CHALLENGES.iter().find(|(name, marks)| marked(name, marks))?;
+    let marked = |name: &str| view.values(name).any(|value| is_challenge(name, value));
+    let (name, _) = CHALLENGES.iter().find(|(name, _)| marked(name))?;
     Some(Verdict::new(Reason::Blocked, *name).never())
+}
+
+/// Whether that value of that field marks a challenge.
+pub(crate) fn is_challenge(name: &str, value: &str) -> bool {
+    CHALLENGES.iter().any(|(known, marks)| {
+        known.eq_ignore_ascii_case(name)
+            && marks.iter().any(|mark| value.eq_ignore_ascii_case(mark))
+    })
 }
 
 /// A block page: the field that names its maker, the maker's mark there, and words of the page; each

@@ -8,19 +8,25 @@
 //! | [`reason`] | why an answer is what it is |
 //! | [`rules`] | `[[reading]]` of a quota file |
 //! | `view` | the answer as readers see it |
+//! | `readers` | the table of those who read the reason, in their order |
+//! | `explain` | how a reading came about: a walk over the same tables |
+//! | `unreachable` | rules that can never match |
+//! | `parts` | the conditions of a rule |
 //! | `verdict` | what one reader found |
 //! | `marks` | challenge and block pages of CDNs |
 //! | `named` | header fields that name the reason |
 //! | `body` | dialects of bodies, one a file |
 //! | `limits` | buckets in header fields; `families` (`X-RateLimit-*`) and `fields` (`RateLimit`) find them |
 //! | `status` | the status table |
-//! | `hint` | the order of the sources of a hint |
+//! | `hint` | the table of the sources of a hint, in their order; `candidate`: what stands in one |
 //! | `retry_after`, `dates`, `number`, `moment`, `window` | how times are written |
 //! | `calendar` | the next reset of a budget |
 
 mod body;
 mod calendar;
+mod candidate;
 mod dates;
+mod explain;
 mod families;
 mod fields;
 mod github;
@@ -30,12 +36,15 @@ mod marks;
 mod moment;
 mod named;
 mod number;
+mod parts;
+mod readers;
 pub mod reason;
 mod retry_after;
 pub mod rules;
 mod status;
 #[cfg(test)]
 mod tests;
+mod unreachable;
 mod verdict;
 mod view;
 mod window;
@@ -44,9 +53,12 @@ use std::time::Duration;
 
 use crate::clock::Timestamp;
 use crate::quota::Upstream;
-use hint::Hint;
+pub use explain::{Explanation, Said, Step, Topic, explain};
+use hint::{Asked, Hint};
+use readers::REFINERS;
 pub use reason::Reason;
 use rules::Rule;
+pub use unreachable::{Never, Unreachable, unreachable};
 use verdict::Verdict;
 use view::View;
 
@@ -93,19 +105,6 @@ pub struct Reading {
     pub location: Option<String>,
 }
 
-/// Readers that know the answer's own marks, in their order; the first that knows it decides.
-const READERS: [fn(&View<'_>) -> Option<Verdict>; 9] = [
-    marks::block_page,
-    named::read,
-    body::problem::read,
-    body::google::read,
-    body::aws::read,
-    body::graphql::read,
-    body::codes::read,
-    body::phrases::read,
-    limits::read,
-];
-
 /// Reads an answer of `upstream`: the mark of a challenge, the upstream's rules, a body or header
 /// that names its own reason, header fields, status. Pure; never fails, whatever the bytes.
 ///
@@ -128,13 +127,15 @@ const READERS: [fn(&View<'_>) -> Option<Verdict>; 9] = [
 /// ```
 pub fn read(upstream: Option<&Upstream>, answer: &Answer<'_>) -> Reading {
     let view = &View::new(answer);
-    let (verdict, rule) = decide(upstream, view);
-    let verdict = limits::refine(view, verdict);
-    let verdict = passing(view, verdict);
-    let waits = verdict.retryable || verdict.reason == Reason::AcceptedPending;
+    let (verdict, rule) = readers::decide(upstream, view);
+    let verdict = refined(view, verdict);
     let asked = hint::Asked { view, upstream, rule, verdict: &verdict };
-    let hint = if waits { hint::find(&asked) } else { None };
-    conclude(view, verdict, rule, hint)
+    let hint = if verdict.may_wait() { hint::find(&asked) } else { None };
+    conclude(&asked, hint.as_ref())
+}
+
+fn refined(view: &View<'_>, verdict: Verdict) -> Verdict {
+    REFINERS.iter().fold(verdict, |verdict, refiner| (refiner.refine)(view, verdict))
 }
 
 /// The reset of the windows that an answer, a success above all, says are used up: sending earlier
@@ -157,75 +158,50 @@ pub fn read(upstream: Option<&Upstream>, answer: &Answer<'_>) -> Reading {
 /// ```
 pub fn used_up_until(answer: &Answer<'_>) -> Option<Timestamp> {
     let which = limits::Resets { except: None, of_unknown: false };
-    let hint = limits::reset(&View::new(answer), which)?;
-    Some(moment::clamp(answer.received_at, hint.at).0)
+    let view = View::new(answer);
+    let (at, _) = candidate::latest(limits::resets(&view, which))?;
+    Some(moment::clamp(answer.received_at, at).0)
 }
 
-fn decide<'u>(upstream: Option<&'u Upstream>, view: &View<'_>) -> (Verdict, Option<&'u Rule>) {
-    if let Some(verdict) = marks::challenge(view) {
-        return (verdict, None);
-    }
-    let rules = upstream.map(|upstream| upstream.readings.as_slice()).unwrap_or_default();
-    if let Some((number, rule)) = (1..).zip(rules).find(|(_, rule)| rule.fits(view)) {
-        return (rule.verdict(number), Some(rule));
-    }
-    let known = READERS.iter().find_map(|reader| reader(view));
-    (known.unwrap_or_else(|| status::read(view)), None)
-}
-
-/// A size or a block that names a wait is a passing state (RFC 9110 section 15.5.14).
-fn passing(view: &View<'_>, verdict: Verdict) -> Verdict {
-    let may_pass = match verdict.reason {
-        Reason::TooLarge => view.status() == 413,
-        Reason::Blocked => true,
-        _ => false,
+fn conclude(asked: &Asked<'_, '_>, hint: Option<&Hint<'_>>) -> Reading {
+    let Asked { view, rule, verdict, .. } = asked;
+    let told = hint.map(|hint| moment::clamp(view.received_at(), hint.at));
+    let clamped = told.is_some_and(|(_, clamped)| clamped);
+    let source = match hint {
+        Some(hint) => format!("{}; {}", verdict.source, hint.candidate.source),
+        None => verdict.source.clone(),
     };
-    let waits = || retry_after::milliseconds(view).or_else(|| retry_after::seconds(view)).is_some();
-    let retryable = verdict.retryable || (verdict.open && may_pass && waits());
-    Verdict { retryable, ..verdict }
-}
-
-fn conclude(view: &View<'_>, verdict: Verdict, rule: Option<&Rule>, hint: Option<Hint>) -> Reading {
-    let (retry_at, clamped) = match &hint {
-        Some(hint) => {
-            let (at, clamped) = moment::clamp(view.received_at(), hint.at);
-            (Some(at), clamped)
-        }
-        None => (None, false),
-    };
-    let source = match &hint {
-        Some(hint) => format!("{}; {}", verdict.source, hint.source),
-        None => verdict.source,
-    };
-    let limit = rule.and_then(|rule| rule.limit.clone()).or(hint.and_then(|hint| hint.limit));
+    let named = rule.and_then(|rule| rule.limit.clone());
     Reading {
-        location: verdict.location,
+        location: verdict.location.clone(),
         reason: verdict.reason,
         retryable: verdict.retryable,
-        retry_at,
+        retry_at: told.map(|(at, _)| at),
         clamped,
         source,
-        limit,
-        detail: detail(view, verdict.reason, rule, clamped),
+        limit: named.or_else(|| hint?.candidate.limit.clone()),
+        detail: detail(view, verdict.reason, *rule, clamped),
         wait: verdict.wait.filter(|_| verdict.retryable),
         becomes: rule.and_then(|rule| Some((rule.for_at_most?, rule.then?))),
     }
 }
 
+/// Said where a hint was clamped.
+const CLAMPED: &str = " (the hint is more than 31 days off and was clamped there)";
+
 /// What the rule says, what the server said (a success is data, not words), and whether its hint was
 /// clamped.
 fn detail(view: &View<'_>, reason: Reason, rule: Option<&Rule>, clamped: bool) -> String {
     let words = if reason == Reason::Ok { None } else { body::words::said(view) };
-    let said = words.map(body::words::shown).filter(|said| !said.is_empty());
-    let says = rule.and_then(|rule| rule.says.clone());
-    let mut detail = match (says, said) {
+    let shown = |text: &str| Some(body::words::shown(text)).filter(|shown| !shown.is_empty());
+    let said = words.and_then(shown);
+    let says = rule.and_then(|rule| shown(rule.says.as_deref()?));
+    let detail = match (says, said) {
         (Some(says), Some(said)) => format!("{says}: {said}"),
         (Some(words), None) | (None, Some(words)) => words,
         (None, None) if reason == Reason::Ok => format!("status {}", view.status()),
         (None, None) => format!("status {} without a word", view.status()),
     };
-    if clamped {
-        detail.push_str(" (the hint is more than 31 days off and was clamped there)");
-    }
-    detail
+    let note = if clamped { CLAMPED } else { "" };
+    format!("{}{note}", body::words::line(&detail, body::words::LONGEST - note.len()))
 }

@@ -1,7 +1,7 @@
 //! `Retry-After` and its relatives in milliseconds.
 
+use super::candidate::Candidate;
 use super::dates;
-use super::hint::Hint;
 use super::moment::Moment;
 use super::number::{Number, parse_duration};
 use super::view::View;
@@ -10,29 +10,35 @@ use crate::clock::Timestamp;
 /// Fields in milliseconds: Azure and the OpenAI clients, Cosmos DB, AWS.
 const MILLISECONDS: [&str; 3] = ["retry-after-ms", "x-ms-retry-after-ms", "x-amz-retry-after"];
 
-/// The hint of the fields in milliseconds; of several the latest.
-pub(crate) fn milliseconds(view: &View<'_>) -> Option<Hint> {
-    let hints = MILLISECONDS.into_iter().flat_map(|name| {
+/// What the fields in milliseconds say.
+pub(crate) fn milliseconds<'v>(view: &'v View<'_>) -> Vec<Candidate<'v>> {
+    let values = MILLISECONDS.into_iter().flat_map(|name| {
         let values = view.values(name).flat_map(|line| line.split(',')).map(str::trim);
-        values.filter_map(move |value| Some((name, millis(value)?.resolve(view)?)))
+        values.map(move |value| (name, value))
     });
-    let (name, at) = hints.max_by_key(|(_, at)| *at)?;
-    Some(Hint::new(at, name))
+    values.map(|(name, value)| Candidate::new(name, value, millis(value), view)).collect()
 }
 
-/// The hint of `Retry-After` (RFC 9110 section 10.2.3); of several values the latest.
-pub(crate) fn seconds(view: &View<'_>) -> Option<Hint> {
-    let at = view.values("retry-after").filter_map(|line| line_at(line, view)).max()?;
-    Some(Hint::new(at, "retry-after"))
+/// What `Retry-After` says (RFC 9110 section 10.2.3).
+pub(crate) fn seconds<'v>(view: &'v View<'_>) -> Vec<Candidate<'v>> {
+    view.values("retry-after").flat_map(|line| line_of(line, view)).collect()
+}
+
+/// Whether one of these fields names a wait.
+pub(crate) fn is_there(view: &View<'_>) -> bool {
+    let usable = |all: Vec<Candidate<'_>>| all.iter().any(|one| one.at.is_ok());
+    usable(milliseconds(view)) || usable(seconds(view))
 }
 
 /// One line: tried whole first, for dates hold a comma; then as a list that a proxy joined.
-fn line_at(line: &str, view: &View<'_>) -> Option<Timestamp> {
-    if let Some(moment) = whole(line, view.received_at()) {
-        return moment.resolve(view);
+fn line_of<'v>(line: &'v str, view: &View<'_>) -> Vec<Candidate<'v>> {
+    let one = |value, moment| Candidate::new("retry-after", value, moment, view);
+    let whole = whole(line, view.received_at());
+    let parts = || line.split(',').map(str::trim);
+    if whole.is_some() || parts().any(|part| delay(part).is_none()) {
+        return vec![one(line, whole)];
     }
-    let parts: Option<Vec<Moment>> = line.split(',').map(|part| delay(part.trim())).collect();
-    parts?.into_iter().filter_map(|moment| moment.resolve(view)).max()
+    parts().map(|part| one(part, delay(part))).collect()
 }
 
 /// A number, a duration or a date. Digits never fall through to dates: each reads the whole text.

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use regex::Regex;
-use serde_json::Value;
+use regex::{Captures, Regex};
 
 use super::Reason;
+use super::candidate::{Candidate, PassedOver};
 use super::moment::Moment;
 use super::number::{Number, parse_duration};
 use super::verdict::Verdict;
@@ -43,6 +43,19 @@ pub struct Rule {
     pub says: Option<String>,
     /// How sure the rule is.
     pub sure: Sureness,
+    /// Where it is written; `None` where no file says it.
+    pub place: Option<Place>,
+}
+
+/// Where in a quota file something is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file.
+    pub file: String,
+    /// From 1.
+    pub line: usize,
+    /// In characters, from 1.
+    pub column: usize,
 }
 
 /// What an answer must look like: all parts that are given.
@@ -107,7 +120,7 @@ pub enum ResetUnit {
 impl Rule {
     /// Whether all of `when` agrees.
     pub(crate) fn fits(&self, view: &View<'_>) -> bool {
-        self.when.fits(view)
+        self.when.parts().all(|part| part.fits(view))
     }
 
     /// What it says; hints are looked for elsewhere. `number` counts the rules from 1.
@@ -120,33 +133,25 @@ impl Rule {
         }
     }
 
-    /// The hint in a sentence that `wait_pattern` finds.
-    pub(crate) fn sentence_hint(&self, view: &View<'_>) -> Option<Moment> {
+    /// The sentence that `wait_pattern` finds, and the hint in it.
+    pub(crate) fn sentence<'v>(&self, view: &'v View<'_>) -> Option<(&'v str, Option<Moment>)> {
         let found = self.wait_pattern.as_ref()?.captures(view.text())?;
-        if let Some(at) = found.name("at") {
-            return retry_after::whole(at.as_str(), view.received_at());
-        }
-        if let Some(date) = found.name("date") {
-            let time = found.name("time").map_or("00:00", |time| time.as_str());
-            return dates::rfc3339(&format!("{}T{time}Z", date.as_str())).map(Moment::At);
-        }
-        let part = |unit: &str| Some(format!("{}{unit}", found.name(unit)?.as_str()));
-        let text: String = ["h", "m", "s", "ms"].into_iter().filter_map(part).collect();
-        parse_duration(&text).map(Moment::After)
+        Some((found.get(0)?.as_str(), hint_in(&found, view)))
     }
 }
 
-impl When {
-    fn fits(&self, view: &View<'_>) -> bool {
-        let status = |pattern: &StatusPattern| pattern.fits(view.status());
-        (self.status.is_empty() || self.status.iter().any(status))
-            && self.header.iter().all(|(name, pattern)| pattern.fits(view.values(name)))
-            && self.json.iter().all(|(pointer, pattern)| {
-                let value = view.at(pointer).map(text_of);
-                pattern.fits(value.as_deref().into_iter())
-            })
-            && self.body.as_ref().is_none_or(|body| body.is_match(view.text()))
+/// What the named groups say.
+fn hint_in(found: &Captures<'_>, view: &View<'_>) -> Option<Moment> {
+    if let Some(at) = found.name("at") {
+        return retry_after::whole(at.as_str(), view.received_at());
     }
+    if let Some(date) = found.name("date") {
+        let time = found.name("time").map_or("00:00", |time| time.as_str());
+        return dates::rfc3339(&format!("{}T{time}Z", date.as_str())).map(Moment::At);
+    }
+    let part = |unit: &str| Some(format!("{}{unit}", found.name(unit)?.as_str()));
+    let text: String = ["h", "m", "s", "ms"].into_iter().filter_map(part).collect();
+    parse_duration(&text).map(Moment::After)
 }
 
 impl StatusPattern {
@@ -161,7 +166,7 @@ impl StatusPattern {
 
 impl ValuePattern {
     /// Whether one of `values` is as it must be; without any, only `present = false` fits.
-    fn fits<'v>(&self, mut values: impl Iterator<Item = &'v str>) -> bool {
+    pub(super) fn fits<'v>(&self, mut values: impl Iterator<Item = &'v str>) -> bool {
         match self {
             ValuePattern::Equals(text) => values.any(|value| value == text),
             ValuePattern::Matches(pattern) => values.any(|value| pattern.is_match(value)),
@@ -170,20 +175,19 @@ impl ValuePattern {
     }
 }
 
-/// A JSON value as a rule compares it: a string itself, anything else as it is written.
-fn text_of(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
 impl ResetHeader {
-    /// What the header says, where the window that it belongs to is used up; of several the latest.
-    pub(crate) fn read(&self, view: &View<'_>) -> Option<crate::clock::Timestamp> {
+    /// What the header says, usable where the window that it belongs to is used up.
+    pub(crate) fn candidates<'v>(&self, view: &'v View<'_>) -> Vec<Candidate<'v>> {
         let remaining = self.remaining.as_deref().and_then(|name| view.header(name));
-        if remaining.is_some_and(|left| !Number::parse(left).is_some_and(Number::is_zero)) {
-            return None;
-        }
-        let values = view.values(&self.header);
-        values.filter_map(|value| self.moment(value, view)?.resolve(view)).max()
+        let left = remaining.is_some_and(|left| !Number::parse(left).is_some_and(Number::is_zero));
+        let one = |value| {
+            let header = self.header.to_ascii_lowercase();
+            match left {
+                true => Candidate::known(header, value, Err(PassedOver::HasLeft)),
+                false => Candidate::new(header, value, self.moment(value, view), view),
+            }
+        };
+        view.values(&self.header).map(one).collect()
     }
 
     fn moment(&self, value: &str, view: &View<'_>) -> Option<Moment> {

@@ -72,7 +72,7 @@ fn unauthorized(view: &View<'_>, verdict: Verdict) -> Verdict {
 
 /// A refusal that names a wait is waitable, whatever its status means otherwise.
 fn waitable(view: &View<'_>, verdict: Verdict) -> Verdict {
-    if retry_after::milliseconds(view).or_else(|| retry_after::seconds(view)).is_none() {
+    if !retry_after::is_there(view) {
         return verdict;
     }
     let reason = if view.status() == 409 { Reason::Transient } else { Reason::RateLimited };

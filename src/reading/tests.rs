@@ -253,10 +253,50 @@ fn the_servers_words_are_one_clean_line() {
         (r#"{"message":"slow\u001b[31m\r\ndown"}"#.to_owned(), "slow [31m down".to_owned()),
         ("first\nsecond".to_owned(), "first".to_owned()),
         (String::new(), "status 429 without a word".to_owned()),
-        (format!(r#"{{"detail":"{long}"}}"#), format!("{}…", "x".repeat(200))),
+        (format!(r#"{{"detail":"{long}"}}"#), format!("{}…", "x".repeat(199))),
     ] {
         assert_eq!(read_in(429, &[], &body).detail, expected);
     }
+}
+
+#[test]
+fn a_detail_is_one_short_line_whatever_a_rule_says() {
+    let said = |says: &str, value: &str| {
+        let text =
+            "name = \"shop\"\n[[reading]]\nwhen = { status = 429 }\nreason = \"rate_limited\"\n";
+        let mut upstream = crate::quota::declare::parse("shop", "shop.toml", text).unwrap();
+        upstream.readings[0].says = Some(says.to_owned());
+        let headers = [("Retry-After".to_owned(), value.to_owned())];
+        let answer = Answer {
+            method: "GET",
+            url: "",
+            received_at: Timestamp::from_secs(NOW),
+            status: 429,
+            headers: &headers,
+            body: b"slow down",
+        };
+        read(Some(&upstream), &answer).detail
+    };
+    assert_eq!(said("wait\u{1b}\n a while", "5"), "wait a while: slow down");
+    assert_eq!(said("\u{0}", "5"), "slow down");
+    let long = said(&"x".repeat(500), "99999999");
+    assert_eq!(long.chars().count(), 200);
+    assert!(
+        long.ends_with("x… (the hint is more than 31 days off and was clamped there)"),
+        "{long}"
+    );
+}
+
+#[test]
+fn lists_are_read_to_their_sixty_fourth_member() {
+    let policy = [("RateLimit-Policy", "\"burst\";q=1;w=1, \"daily\";q=9;w=86400")];
+    let reason = |others: usize| {
+        let names = "\"burst\",".repeat(others);
+        let body = format!(r#"{{"type":"a:quota-exceeded","violated-policies":[{names}"daily"]}}"#);
+        read_in(429, &policy, &body).reason
+    };
+    assert_eq!(reason(63), Reason::QuotaExhausted);
+    assert_eq!(reason(64), Reason::RateLimited);
 }
 
 fn field() -> impl Strategy<Value = (String, String)> {
@@ -350,7 +390,7 @@ proptest! {
             prop_assert!(at <= received_at + moment::FURTHEST);
         }
         prop_assert!(!reading.detail.chars().any(char::is_control));
-        prop_assert!(reading.detail.chars().count() <= 300);
+        prop_assert!(reading.detail.chars().count() <= 200);
     }
 
     #[test]

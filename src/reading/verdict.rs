@@ -45,6 +45,11 @@ impl Verdict {
         Verdict { window, ..Verdict::new(reason, source) }
     }
 
+    /// Whether an instant to come back, or to look again, means anything.
+    pub(crate) fn may_wait(&self) -> bool {
+        self.retryable || self.reason == Reason::AcceptedPending
+    }
+
     /// The same, but waiting alone does not help: money, a limit of 0.
     pub(crate) fn never(self) -> Self {
         Verdict { retryable: false, open: false, ..self }

@@ -41,6 +41,44 @@ fn a_bad_line_is_told_and_the_others_are_read() {
 }
 
 #[test]
+fn a_reading_explains_itself() {
+    let bench = Bench::new();
+    let rules = "\n[[reading]]\nwhen = { status = 403, json = { \"/code\" = 7 } }\nreason = \"key_pending\"\n\
+        \n[[reading]]\nwhen = { status = 429 }\nreason = \"rate_limited\"\n";
+    bench.write("quotas/ruled.toml", format!("name = \"ruled\"\n{rules}"));
+    let answer = r#"{"id": "a", "upstream": "ruled", "url": "https://a.example/", "status": 429, "headers": [["X-RateLimit-Remaining", "3"], ["X-RateLimit-Reset", "60"], ["Retry-After", "120"]], "received_at": "2026-03-01T12:00:00Z", "body": "{\"code\": \"overloaded\"}"}"#;
+    let text = bench.run_with("read --explain", answer.as_bytes()).ends(0);
+    for line in [
+        "a: rate_limited; waiting can help; not before 2026-03-01T12:02:00Z; ",
+        "      rule 1, quotas/ruled.toml:3 (status 403, json /code = `7`): the status is 429",
+        "    > rule 2, quotas/ruled.toml:7 (status 429): rate_limited, by rule 2",
+        "would say overloaded, by body /code, but an earlier reader decided",
+        "    > Retry-After (retry-after: 120): 2026-03-01T12:02:00Z",
+        "      reset headers (x-ratelimit-reset: 60): remaining is not 0: this limit did not refuse",
+    ] {
+        assert!(text.out.contains(line), "{line}\n{}", text.out);
+    }
+    let told = bench.run_with("read --explain --json", answer.as_bytes()).ends(0);
+    let told: Value = serde_json::from_str(&told.out).unwrap();
+    let plain = bench.run_with("read", answer.as_bytes()).ends(0);
+    let plain: Value = serde_json::from_str(&plain.out).unwrap();
+    assert_eq!(told["reason"], plain["reason"]);
+    let steps = told["explain"].as_array().unwrap();
+    for step in steps {
+        has(step, &["about", "reader", "looked_at", "said", "decided", "why", "file", "line"]);
+    }
+    let decided: Vec<_> = steps.iter().filter(|step| step["decided"] == true).collect();
+    assert_eq!(decided[0]["reader"], "rule 2");
+    assert_eq!(
+        (&decided[0]["file"], &decided[0]["line"]),
+        (&"quotas/ruled.toml".into(), &7.into())
+    );
+    assert_eq!(decided[0]["said"]["reason"], "rate_limited");
+    assert_eq!(decided[1]["said"]["retry_at"], told["retry_at"]);
+    assert_eq!(decided.len(), 2);
+}
+
+#[test]
 fn every_calendar_case_is_told() {
     let bench = Bench::new();
     for line in include_str!("../data/calendar.jsonl").lines() {
@@ -118,6 +156,34 @@ fn checks_tell_what_is_lacking() {
     bench.run("add engine https://a.example/1 --dry-run").ends(0).complains(&[note]);
     let told = bench.json("add engine https://a.example/1 --dry-run");
     assert_eq!(told["unset"][0], "ENGINE_KEY");
+}
+
+#[test]
+fn checks_tell_of_rules_that_can_never_match() {
+    let bench = Bench::new();
+    let rule = |when: &str| format!("[[reading]]\nwhen = {{ {when} }}\nreason = \"blocked\"\n");
+    let text = format!(
+        "name = \"ruled\"\n{}{}{}",
+        rule("status = \"4xx\""),
+        rule("status = 403"),
+        rule("json = { \"/a\" = { present = false }, \"/a/b\" = 1 }")
+    );
+    bench.write("quotas/ruled.toml", text);
+    bench.run("quotas check ruled").ends(0).tells(&["ruled: valid"]).complains(&[
+        "warning: quotas/ruled.toml:5:1: rule 2 can never match: rule 1 (line 2) takes every such \
+         answer before it; write it before them",
+        "warning: quotas/ruled.toml:8:1: rule 3 can never match: nothing can stand at `/a/b`",
+    ]);
+    let told = &bench.json("quotas check ruled")[0]["unreachable"];
+    assert_eq!((&told[0]["rule"], &told[0]["line"]), (&2.into(), &5.into()));
+    // An own rule that takes what the extended file's would have read is meant so.
+    let own = format!("name = \"mine\"\nextends = \"indexnow\"\n{}", rule("status = \"4xx\""));
+    bench.write("quotas/mine.toml", own);
+    assert_eq!(bench.json("quotas check mine")[0]["unreachable"], serde_json::json!([]));
+    for checked in bench.json("quotas check").as_array().unwrap() {
+        let ruled = checked["name"] == "ruled";
+        assert!(ruled || checked["unreachable"] == serde_json::json!([]), "{checked}");
+    }
 }
 
 #[test]

@@ -74,6 +74,7 @@ pub fn rule(when: When, reason: Reason) -> Rule {
         limit: None,
         says: None,
         sure: Sureness::default(),
+        place: None,
     }
 }
 

@@ -12,7 +12,9 @@ use super::report::Report;
 use super::suggest::nearest;
 use super::units::Wrong;
 use crate::reading::Reason;
-use crate::reading::rules::{ResetHeader, ResetUnit, Rule, StatusPattern, ValuePattern, When};
+use crate::reading::rules::{
+    Place, ResetHeader, ResetUnit, Rule, StatusPattern, ValuePattern, When,
+};
 
 const WHEN_FIX: &str = "write when = { status = 403 }, or with json, header or body";
 
@@ -38,6 +40,7 @@ pub(super) fn rule(report: &Report, table: &Table, limits: &[&str]) -> Option<Ru
         limit: limit(&mut fields, limits),
         says: fields.words("says").map(str::to_owned),
         sure: sureness(&mut fields),
+        place: Some(place(report, table)),
     };
     pair(
         &fields,
@@ -48,6 +51,11 @@ pub(super) fn rule(report: &Report, table: &Table, limits: &[&str]) -> Option<Ru
     pair(&fields, "for_at_most", "then", "write what it becomes, such as then = \"misconfigured\"");
     fields.finish();
     reason.map(|_| rule)
+}
+
+fn place(report: &Report, table: &Table) -> Place {
+    let (file, line, column) = report.place(table.at);
+    Place { file, line, column }
 }
 
 /// `given` means nothing without `needed`.

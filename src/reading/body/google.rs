@@ -6,9 +6,9 @@
 
 use serde_json::Value;
 
-use super::words;
+use super::{text_of, words};
 use crate::reading::Reason;
-use crate::reading::hint::Hint;
+use crate::reading::candidate::Candidate;
 use crate::reading::moment::Moment;
 use crate::reading::number::{Number, parse_duration};
 use crate::reading::verdict::Verdict;
@@ -141,10 +141,10 @@ fn violations(view: &View<'_>) -> Vec<String> {
 }
 
 /// `RetryInfo.retryDelay`: a protobuf duration (`34.5s`, or seconds and nanos apart).
-pub(crate) fn hint(view: &View<'_>) -> Option<Hint> {
-    let delays = details(view, "RetryInfo").filter_map(|info| delay(info.get("retryDelay")?));
-    let at = delays.filter_map(|moment| moment.resolve(view)).max()?;
-    Some(Hint::new(at, "body retryDelay"))
+pub(crate) fn hints<'v>(view: &'v View<'_>) -> Vec<Candidate<'v>> {
+    let delays = details(view, "RetryInfo").filter_map(|info| info.get("retryDelay"));
+    let one = |value| Candidate::new("body retryDelay", text_of(value), delay(value), view);
+    delays.map(one).collect()
 }
 
 fn delay(value: &Value) -> Option<Moment> {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::codes;
 use crate::reading::Reason;
-use crate::reading::hint::Hint;
+use crate::reading::candidate::{Candidate, PassedOver};
 use crate::reading::moment::Moment;
 use crate::reading::verdict::Verdict;
 use crate::reading::view::View;
@@ -62,11 +62,15 @@ fn unknown(view: &View<'_>, errors: &[Value]) -> Option<Verdict> {
 }
 
 /// When the bucket will hold what the query costs.
-pub(crate) fn hint(view: &View<'_>) -> Option<Hint> {
-    let cost = cost(view).filter(|cost| cost.requested <= cost.maximum)?;
+pub(crate) fn hints<'v>(view: &'v View<'_>) -> Vec<Candidate<'v>> {
+    let Some(cost) = cost(view) else { return Vec::new() };
+    let value = format!("{} of {} at {} a second", cost.requested, cost.available, cost.per_second);
+    if cost.requested > cost.maximum {
+        return vec![Candidate::known("body cost", value, Err(PassedOver::NeverFits))];
+    }
     let missing = (cost.requested - cost.available).max(0.0);
-    let delay = Duration::try_from_secs_f64(missing / cost.per_second).ok()?;
-    Some(Hint::new(Moment::After(delay).resolve(view)?, "body cost"))
+    let delay = Duration::try_from_secs_f64(missing / cost.per_second).ok();
+    vec![Candidate::new("body cost", value, delay.map(Moment::After), view)]
 }
 
 struct Cost {

@@ -8,16 +8,15 @@ pub(crate) mod phrases;
 pub(crate) mod problem;
 pub(crate) mod words;
 
-use super::hint::Hint;
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::candidate::Candidate;
 use super::moment::Moment;
 use super::number::Number;
 use super::retry_after;
 use super::view::View;
-
-/// The body's own typed hint.
-pub(crate) fn hint(view: &View<'_>) -> Option<Hint> {
-    google::hint(view).or_else(|| graphql::hint(view)).or_else(|| retry_field(view))
-}
 
 /// Where a delay stands: at the top, in the error, or in Telegram's `parameters`.
 const PLACES: [&str; 6] =
@@ -28,29 +27,50 @@ const SECONDS: [&str; 5] =
 /// Names of a delay in milliseconds.
 const MILLISECONDS: [&str; 3] = ["retry_after_ms", "retryAfterMs", "retry-after-ms"];
 
-/// A field named `retry_after`, in any of its spellings; the finer unit first.
-fn retry_field(view: &View<'_>) -> Option<Hint> {
-    let find = |names: &[&str], millis: bool| {
-        PLACES.iter().flat_map(|place| names.iter().map(move |name| (place, *name))).find_map(
-            |(place, name)| {
-                let value = view.at(&format!("{place}/{name}"))?;
-                let moment = moment(value, millis, view)?;
-                Some(Hint::new(moment.resolve(view)?, format!("body {name}")))
-            },
-        )
-    };
-    find(&MILLISECONDS, true).or_else(|| find(&SECONDS, false)).or_else(|| reddit(view))
+/// A field named `retry_after_ms`, in any of its spellings.
+pub(crate) fn milliseconds<'v>(view: &'v View<'_>) -> Vec<Candidate<'v>> {
+    named(view, &MILLISECONDS, Number::millis)
+}
+
+/// A field named `retry_after`, in any of its spellings.
+pub(crate) fn seconds<'v>(view: &'v View<'_>) -> Vec<Candidate<'v>> {
+    named(view, &SECONDS, Number::judged)
 }
 
 /// Reddit's `json.ratelimit`: seconds, beside the error of that name.
-fn reddit(view: &View<'_>) -> Option<Hint> {
-    let number = Number::from_json(view.at("/json/ratelimit")?)?;
-    Some(Hint::new(number.judged().resolve(view)?, "body ratelimit"))
+pub(crate) fn reddit<'v>(view: &'v View<'_>) -> Vec<Candidate<'v>> {
+    let value = view.at("/json/ratelimit").into_iter();
+    let moment = |value| Number::from_json(value).map(Number::judged);
+    value
+        .map(|value| Candidate::new("body ratelimit", text_of(value), moment(value), view))
+        .collect()
 }
 
-fn moment(value: &serde_json::Value, millis: bool, view: &View<'_>) -> Option<Moment> {
-    if let Some(number) = Number::from_json(value) {
-        return Some(if millis { number.millis() } else { number.judged() });
+fn named<'v>(
+    view: &'v View<'_>,
+    names: &[&'static str],
+    number: fn(Number) -> Moment,
+) -> Vec<Candidate<'v>> {
+    let moment = |value: &Value| match Number::from_json(value) {
+        Some(known) => Some(number(known)),
+        None => retry_after::whole(value.as_str()?.trim(), view.received_at()),
+    };
+    let objects = PLACES.iter().filter_map(|place| view.at(place)?.as_object());
+    let fields = objects.flat_map(|object| names.iter().map(move |name| (name, object.get(*name))));
+    let given = fields.filter_map(|(name, value)| Some((name, value.filter(|v| !v.is_null())?)));
+    given
+        .map(|(name, value)| {
+            Candidate::new(format!("body {name}"), text_of(value), moment(value), view)
+        })
+        .collect()
+}
+
+/// A value as text, for people.
+fn text_of(value: &Value) -> Cow<'_, str> {
+    match value {
+        Value::String(text) => Cow::Borrowed(text),
+        Value::Array(_) => Cow::Borrowed("an array"),
+        Value::Object(_) => Cow::Borrowed("an object"),
+        plain => Cow::Owned(plain.to_string()),
     }
-    retry_after::whole(value.as_str()?.trim(), view.received_at())
 }

@@ -34,5 +34,5 @@ pub(crate) fn read(view: &View<'_>) -> Option<Verdict> {
 fn window(view: &View<'_>) -> Option<Window> {
     let names = view.at("/violated-policies").and_then(Value::as_array);
     let names = names.into_iter().flatten().filter_map(Value::as_str);
-    names.filter_map(|name| fields::window_of(view, name)).max()
+    fields::longest_window(view, names)
 }

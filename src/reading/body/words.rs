@@ -27,7 +27,7 @@ const MESSAGES: [&str; 20] = [
 ];
 
 /// How much of them is shown.
-const LONGEST: usize = 200;
+pub(crate) const LONGEST: usize = 200;
 
 /// How much of them is searched for phrases.
 const SEARCHED: usize = 4 * 1024;
@@ -58,24 +58,39 @@ pub(crate) fn element<'v>(view: &'v View<'_>, name: &str) -> Option<&'v str> {
     if !text.trim_start().starts_with('<') {
         return None;
     }
-    let insides = text.match_indices('<').filter_map(|(at, _)| {
+    let tags = text.match_indices('<').filter_map(|(at, _)| {
         let tag = text.get(at + 1..)?;
         let (found, after) = tag.split_at_checked(name.len())?;
         let named = found.eq_ignore_ascii_case(name);
         let ends = after.starts_with(['>', ' ', '\t', '\r', '\n']);
-        (named && ends).then(|| after.split_once('>'))?
+        (named && ends).then_some(after)
     });
-    let (_, inside) = { insides }.next()?;
+    let (_, inside) = { tags }.next()?.split_once('>')?;
     inside.split('<').next().map(str::trim)
 }
 
 /// One line of at most 200 characters, without control characters.
 pub(crate) fn shown(text: &str) -> String {
-    let spaced: String =
-        text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
-    let line = spaced.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default().trim_end()),
+    line(text, LONGEST)
+}
+
+/// One line of at most so many characters, without control characters.
+pub(crate) fn line(text: &str, longest: usize) -> String {
+    let mut line = String::new();
+    for word in text.split(|letter: char| letter.is_control() || letter.is_whitespace()) {
+        if !line.is_empty() && !word.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        if line.len() > 4 * longest {
+            break;
+        }
+    }
+    match line.char_indices().nth(longest) {
+        Some(_) => {
+            let kept: String = line.chars().take(longest.saturating_sub(1)).collect();
+            format!("{}…", kept.trim_end())
+        }
         None => line,
     }
 }

@@ -50,6 +50,10 @@ In, one object a line: {\"id\"?, \"upstream\"?, \"method\", \"url\", \"received_
 or by --upstream, else from the one whose [match] fits the URL; where none does, only the
 built-in readers are asked.
 
+--explain tells who was asked, in their order, who decided, and why the others did not: as text, or
+with --json as \"explain\": [{\"about\": \"reason\"|\"hint\", \"reader\", \"looked_at\", \"said\", \"decided\",
+\"why\", \"file\", \"line\"}]. It shows header values and words of the body.
+
 Reasons: ok, accepted_pending, rate_limited, quota_exhausted, concurrency_limited, overloaded,
 transient, key_pending, auth_expired, misconfigured, forbidden, blocked, invalid_request,
 not_found, gone, too_large, unprocessable, unknown.")]
@@ -57,6 +61,9 @@ pub struct ReadArgs {
     /// The upstream of lines that name none
     #[arg(long, value_name = "NAME")]
     pub upstream: Option<String>,
+    /// Tell how each reading came about
+    #[arg(long)]
+    pub explain: bool,
 }
 
 /// Calendars.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use paceline::quota::declare::DeclareError;
 use paceline::quota::library::{Entry, Library, LibraryError};
 use paceline::quota::{Limit, Sureness, Upstream};
+use paceline::reading::{Unreachable, unreachable};
 use paceline::report::limits::{self, Described, describe};
 use serde_json::{Value, json};
 
@@ -162,7 +163,7 @@ fn as_json(name: &str, checked: &Result<Arc<Upstream>, LibraryError>) -> Value {
     match checked {
         Ok(upstream) => json!({
             "name": upstream.name, "valid": true, "problems": [],
-            "warning": unpaced(upstream), "unset": unset(upstream, std::iter::empty()),
+            "warning": unpaced(upstream), "unreachable": never_matching(upstream), "unset": unset(upstream, std::iter::empty()),
             "limits": upstream.limits.iter().map(limits::limit).collect::<Vec<_>>(),
         }),
         Err(error) => json!({
@@ -202,6 +203,9 @@ fn tell(
     if let Some(warning) = unpaced(upstream) {
         context.complain(&format!("warning: {warning}"));
     }
+    for rule in unreachable(&upstream.readings) {
+        context.complain(&format!("warning: {}", never(&rule)));
+    }
     for limit in &upstream.limits {
         let told = describe(&limit.rule);
         context.out.text(&indented(&in_words(&limit.name, "", &told)))?;
@@ -214,6 +218,25 @@ fn tell(
         }
     }
     Ok(())
+}
+
+fn never(rule: &Unreachable) -> String {
+    let place = rule.place.as_ref();
+    let place = place.map(|at| format!("{}:{}:{}: ", at.file, at.line, at.column));
+    let Unreachable { number, why, .. } = rule;
+    format!("{}rule {number} can never match: {why}; {}", place.unwrap_or_default(), why.fix())
+}
+
+fn never_matching(upstream: &Upstream) -> Value {
+    let rules = unreachable(&upstream.readings).into_iter();
+    let told = rules.map(|Unreachable { number, place, why }| {
+        json!({
+            "rule": number, "message": why.to_string(), "fix": why.fix(),
+            "file": place.as_ref().map(|at| &at.file), "line": place.as_ref().map(|at| at.line),
+            "column": place.as_ref().map(|at| at.column),
+        })
+    });
+    told.collect()
 }
 
 /// That nothing is held back, which is seldom meant.

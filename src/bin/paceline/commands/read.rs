@@ -1,5 +1,7 @@
 //! `read`: what saved answers mean. JSON lines in, readings out.
 
+mod how;
+
 use std::collections::BTreeSet;
 use std::io::BufRead as _;
 use std::sync::Arc;
@@ -7,7 +9,7 @@ use std::sync::Arc;
 use paceline::clock::Timestamp;
 use paceline::quota::Upstream;
 use paceline::quota::library::{Library, LibraryError};
-use paceline::reading::{Answer, Reading, read};
+use paceline::reading::{Answer, Reading, explain, read};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -40,7 +42,8 @@ fn get() -> String {
 pub fn run(args: &ReadArgs, context: &Context) -> anyhow::Result<Exit> {
     let library = context.library();
     let named = args.upstream.as_deref().map(|name| library.get(name)).transpose()?;
-    let mut reader = Reader { library, named, unknown: BTreeSet::new(), context };
+    let explain = args.explain;
+    let mut reader = Reader { library, named, explain, unknown: BTreeSet::new(), context };
     let mut input = std::io::stdin().lock();
     let mut exit = Exit::Done;
     let mut line = Vec::new();
@@ -54,7 +57,10 @@ pub fn run(args: &ReadArgs, context: &Context) -> anyhow::Result<Exit> {
         }
         match reader.line(&line, number) {
             Ok(told) => {
-                context.out.json_line(&told)?;
+                match told {
+                    Told::Json(value) => context.out.json_line(&value)?,
+                    Told::Text(text) => context.out.text(&text)?,
+                }
                 // Whoever feeds lines one by one waits for each answer.
                 context.out.flush()?;
             }
@@ -67,16 +73,23 @@ pub fn run(args: &ReadArgs, context: &Context) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
+/// What comes out for one answer.
+enum Told {
+    Json(Value),
+    Text(String),
+}
+
 struct Reader<'c> {
     library: Arc<Library>,
     named: Option<Arc<Upstream>>,
+    explain: bool,
     /// Names without a quota file that were told already.
     unknown: BTreeSet<String>,
     context: &'c Context,
 }
 
 impl Reader<'_> {
-    fn line(&mut self, line: &[u8], number: u64) -> Result<Value, String> {
+    fn line(&mut self, line: &[u8], number: u64) -> Result<Told, String> {
         let saved: Saved = serde_json::from_slice(line)
             .map_err(|error| format!("it is no saved answer: {error}"))?;
         let received_at = match &saved.received_at {
@@ -98,7 +111,29 @@ impl Reader<'_> {
             headers: &saved.headers,
             body: body.as_bytes(),
         };
-        Ok(told(saved.id.clone(), &read(upstream.as_deref(), &answer)))
+        Ok(self.told(saved.id.clone(), upstream.as_deref(), &answer, number))
+    }
+
+    fn told(
+        &self,
+        id: Value,
+        upstream: Option<&Upstream>,
+        answer: &Answer<'_>,
+        number: u64,
+    ) -> Told {
+        if !self.explain {
+            return Told::Json(told(id, &read(upstream, answer)));
+        }
+        let explanation = explain(upstream, answer);
+        if !self.context.global.json {
+            let name = id.as_str().map_or_else(|| format!("line {number}"), str::to_owned);
+            return Told::Text(how::text(&name, &explanation));
+        }
+        let mut value = told(id, &explanation.reading);
+        if let Value::Object(fields) = &mut value {
+            fields.insert("explain".to_owned(), how::json(&explanation.steps));
+        }
+        Told::Json(value)
     }
 
     /// The upstream that the line names, else that of `--upstream`, else the one that its URL matches.
