@@ -5,6 +5,7 @@
 
 mod upstreams;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::DateTime;
@@ -85,17 +86,21 @@ fn fault(case: &Case, upstream: Option<&Upstream>) -> Option<String> {
     })
 }
 
-/// Each case is read with its upstream's preset: the one that it names, else the one whose `[match]` fits
-/// its address, else none.
+/// The preset that a case names, else the one whose `[match]` fits its address, else none.
+fn upstream_of(case: &Case, library: &Library) -> Option<Arc<Upstream>> {
+    match case.upstream.as_deref() {
+        Some(name) => Some(library.get(name).unwrap()),
+        None => library.match_url(&case.url),
+    }
+}
+
+/// Each case is read with its upstream's preset.
 #[test]
 fn all_cases() {
     let library = Library::new(Vec::new());
     let (mut ran, mut faults) = (0, Vec::new());
     for case in cases() {
-        let upstream = match case.upstream.as_deref() {
-            Some(name) => Some(library.get(name).unwrap()),
-            None => library.match_url(&case.url),
-        };
+        let upstream = upstream_of(&case, &library);
         ran += 1;
         faults.extend(fault(&case, upstream.as_deref()));
     }
@@ -109,11 +114,11 @@ fn deciders(explanation: &Explanation, topic: Topic) -> Vec<&Step> {
 
 #[test]
 fn an_explanation_never_disagrees_with_the_reading() {
+    let library = Library::new(Vec::new());
     for case in cases() {
-        let named = case.upstream.as_deref().and_then(upstreams::named);
-        let upstream = named.or_else(|| upstreams::matching(&case.url));
-        let explanation = explain(upstream.as_ref(), &answer(&case));
-        let reading = read(upstream.as_ref(), &answer(&case));
+        let upstream = upstream_of(&case, &library);
+        let explanation = explain(upstream.as_deref(), &answer(&case));
+        let reading = read(upstream.as_deref(), &answer(&case));
         assert_eq!(explanation.reading, reading, "{}", case.id);
         let reasons = deciders(&explanation, Topic::Reason);
         let last = reasons.last().and_then(|step| step.said.clone()).unwrap();
