@@ -225,6 +225,7 @@ subjects! {
         a_block_is_told_with_the_servers_words,
         the_log_is_filtered_and_ordered,
         columns_and_instants_are_told,
+        an_attempt_that_is_under_way_is_told,
     }
     "conformance/tidy.rs" tidy {
         what_is_idle_is_forgotten_and_what_counts_is_not,

@@ -119,3 +119,16 @@ pub fn columns_and_instants_are_told<S: Store>(make: Make<'_, S>) {
     assert_eq!(view.state, JobState::Queued);
     assert_eq!(view.due_at.since(view.added_at), Duration::ZERO);
 }
+
+pub fn an_attempt_that_is_under_way_is_told<S: Store>(make: Make<'_, S>) {
+    let w = World::new(make, FREE);
+    let id = w.add(1, &[])[0];
+    let call = w.one();
+    let view = w.view(id);
+    let detail = view.detail.unwrap();
+    assert_eq!((view.state, view.reason), (JobState::Running, None));
+    let process = format!("process {}", std::process::id());
+    assert!(detail.contains("attempt 1") && detail.contains(&process), "{detail}");
+    w.ok(&call);
+    assert!(!w.view(id).detail.unwrap_or_default().contains(&process));
+}

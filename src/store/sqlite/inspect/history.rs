@@ -72,11 +72,20 @@ fn add_waits(
     Ok(())
 }
 
+/// Of a running job: the attempt that is under way.
+fn under_way(row: &Row<'_>, now: Now) -> rusqlite::Result<Option<String>> {
+    let Some(n) = row.get::<_, Option<u32>>("running")? else { return Ok(None) };
+    let slot_at = Timestamp::from_nanos(row.get("slot_at")?);
+    let pid: u32 = row.get("pid")?;
+    let at = now.to_wall(slot_at).to_rfc3339_seconds();
+    Ok(Some(format!("attempt {n}, with its slot at {at}, is in the hands of process {pid}")))
+}
+
 fn job_row(row: &Row<'_>, now: Now) -> rusqlite::Result<(i64, JobView)> {
     let wall = |nanos: i64| now.to_wall(Timestamp::from_nanos(nanos));
     let at = |nanos: Option<i64>| nanos.map(wall);
     let state: String = row.get("state")?;
-    let running: bool = row.get("running")?;
+    let running = under_way(row, now)?;
     let fields: Option<String> = row.get("fields")?;
     let view = JobView {
         id: JobId(row.get("id")?),
@@ -84,7 +93,11 @@ fn job_row(row: &Row<'_>, now: Now) -> rusqlite::Result<(i64, JobView)> {
         load: row.get("load")?,
         method: row.get("method")?,
         url: row.get("url")?,
-        state: if running { JobState::Running } else { state.parse().unwrap_or(JobState::Queued) },
+        state: if running.is_some() {
+            JobState::Running
+        } else {
+            state.parse().unwrap_or(JobState::Queued)
+        },
         waiting: None,
         columns: from_json(&row.get::<_, String>("columns")?),
         partition: from_json(&row.get::<_, String>("key")?),
@@ -96,8 +109,8 @@ fn job_row(row: &Row<'_>, now: Now) -> rusqlite::Result<(i64, JobView)> {
         attempts: row.get("attempts")?,
         failures: row.get("failures")?,
         status: row.get("status")?,
-        reason: row.get("reason")?,
-        detail: row.get("detail")?,
+        reason: if running.is_some() { None } else { row.get("reason")? },
+        detail: if running.is_some() { running } else { row.get("detail")? },
         limit: row.get("limit_name")?,
         could_go_at: at(row.get("could_go_at")?),
         fields: fields.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default(),

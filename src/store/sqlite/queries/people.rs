@@ -183,7 +183,11 @@ pub(in crate::store::sqlite) const LAST_BODY: &str = "SELECT body.bytes, body.cu
 pub(in crate::store::sqlite) fn jobs_where(condition: &str) -> String {
     format!(
         "SELECT job.*, upstream.name AS upstream, load.name AS load, shape.method, partition.key, \
-         EXISTS (SELECT 1 FROM running WHERE job_id = job.id) AS running \
+         (SELECT n FROM running WHERE job_id = job.id) AS running, \
+         (SELECT slot_at FROM running JOIN call ON call.id = call_id \
+          WHERE job_id = job.id) AS slot_at, \
+         (SELECT pid FROM running JOIN call ON call.id = call_id \
+          JOIN runner ON runner.id = runner_id WHERE job_id = job.id) AS pid \
          FROM job JOIN upstream ON upstream.id = job.upstream_id JOIN load ON load.id = job.load_id \
          JOIN shape ON shape.id = job.shape_id JOIN partition ON partition.id = job.partition_id \
          WHERE {condition} ORDER BY job.id LIMIT ?"
