@@ -151,10 +151,26 @@ fn document(report: &mut Report, source: Source) -> Table {
     let file = report.add(source);
     let (document, errors) = DeTable::parse_recoverable(&text);
     for error in errors {
-        let start = error.span().map_or(0, |span| span.start);
-        report.problem(At { file, start }, error.message(), "");
+        let span = error.span().unwrap_or_default();
+        let at = At { file, start: span.start };
+        match (error.message(), text.get(span)) {
+            ("duplicate key", Some(key)) => {
+                report.problem(at, format!("`{key}` stands twice"), once(key));
+            }
+            (message, _) => {
+                report.problem(at, message, "see https://toml.io for the form of a file")
+            }
+        }
     }
     node::from_document(file, &document)
+}
+
+/// What to do about a name that TOML finds a second time.
+fn once(key: &str) -> String {
+    match key.trim() {
+        "limit" | "reading" => format!("write [[{key}]], with two brackets, for each of them"),
+        _ => "leave one of them out".to_owned(),
+    }
 }
 
 /// The file that `table` extends, if it names one that can be found.
