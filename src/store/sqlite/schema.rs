@@ -20,6 +20,10 @@ const APPLICATION_ID: i64 = 0x5061_6365;
 /// How long one statement waits for another process's lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How often, and after what pause, a new file's write-ahead log is asked for: five seconds in all.
+const WAL_TRIES: u32 = 250;
+const WAL_PAUSE: Duration = Duration::from_millis(20);
+
 /// The write-ahead log is copied back once it is this long.
 const CHECKPOINT_BYTES: u64 = 4 * 1024 * 1024;
 
@@ -37,10 +41,27 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     let conn = connect(path, 16)?;
     let at = |error| trouble::of(path, error);
     recognise(&conn, path)?;
-    conn.pragma_update(None, "journal_mode", "wal").map_err(at)?;
+    enter_wal(&conn).map_err(at)?;
     conn.pragma_update(None, "wal_autocheckpoint", 0).map_err(at)?;
     migrate(&conn, path, MIGRATIONS)?;
     Ok(conn)
+}
+
+/// A new file's first switch to the write-ahead log. SQLite does not wait for the lock that it takes,
+/// where another process is just at the same.
+fn enter_wal(conn: &Connection) -> rusqlite::Result<()> {
+    let mut tries = 0;
+    loop {
+        match conn.pragma_update(None, "journal_mode", "wal") {
+            Err(error) if is_busy(&error) && tries < WAL_TRIES => tries += 1,
+            entered => return entered,
+        }
+        std::thread::sleep(WAL_PAUSE);
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
 }
 
 /// A connection with the pragmas that hold for each, and a page cache of some MiB.
@@ -78,8 +99,9 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
 fn recognise(conn: &Connection, path: &Path) -> Result<(), StoreError> {
     let at = |error| trouble::of(path, error);
     let pragma = |name| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    let id = pragma("application_id").map_err(at)?;
+    // Tables first: another process may make them and their mark, at once, between the two looks.
     let tables: i64 = conn.query_row(queries::TABLE_COUNT, [], |row| row.get(0)).map_err(at)?;
+    let id = pragma("application_id").map_err(at)?;
     if tables > 0 && id != APPLICATION_ID {
         return Err(StoreError::NotAStore { path: path.to_owned() });
     }
