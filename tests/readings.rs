@@ -135,17 +135,8 @@ fn an_explanation_never_disagrees_with_the_reading() {
 #[test]
 fn an_explanation_says_why_a_hint_was_passed_over() {
     let why = |status, headers: &[(&str, &str)], body: &str| {
-        let headers: Vec<(String, String)> =
-            headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let answer = Answer {
-            method: "GET",
-            url: "https://api.example.com/v1/items",
-            received_at: instant("2026-11-20T09:00:00Z"),
-            status,
-            headers: &headers,
-            body: body.as_bytes(),
-        };
-        let steps = explain(None, &answer).steps.into_iter();
+        let explained = with_answer(status, headers, body, |answer| explain(None, answer));
+        let steps = explained.steps.into_iter();
         let told = steps.filter(|step| step.topic == Topic::Hint);
         told.filter_map(|step| step.why).collect::<Vec<_>>().join("; ")
     };
@@ -184,7 +175,13 @@ fn an_explanation_says_why_a_hint_was_passed_over() {
     }
 }
 
-fn answered(upstream: &Upstream, status: u16, headers: &[(&str, &str)], body: &str) -> Reading {
+/// What is made of an answer to one address, received at one instant.
+fn with_answer<T>(
+    status: u16,
+    headers: &[(&str, &str)],
+    body: &str,
+    make: impl FnOnce(&Answer<'_>) -> T,
+) -> T {
     let headers: Vec<(String, String)> =
         headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let answer = Answer {
@@ -195,7 +192,11 @@ fn answered(upstream: &Upstream, status: u16, headers: &[(&str, &str)], body: &s
         headers: &headers,
         body: body.as_bytes(),
     };
-    read(Some(upstream), &answer)
+    make(&answer)
+}
+
+fn answered(upstream: &Upstream, status: u16, headers: &[(&str, &str)], body: &str) -> Reading {
+    with_answer(status, headers, body, |answer| read(Some(upstream), answer))
 }
 
 fn with_rules(readings: Vec<Rule>) -> Upstream {

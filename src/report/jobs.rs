@@ -23,7 +23,8 @@ pub fn job(job: &JobView) -> Map<String, Value> {
         "deadline_at": instant(job.deadline_at), "ended_at": instant(job.ended_at),
         "columns": columns(&job.columns),
     });
-    with_columns(own, job)
+    let Value::Object(own) = own else { return Map::new() };
+    with_columns(own, job, &[])
 }
 
 /// What the user called the job by: its column `url`, else the address called.
@@ -31,14 +32,18 @@ pub fn url(job: &JobView) -> &str {
     job.columns.get("url").filter(|url| !url.is_empty()).unwrap_or(&job.url)
 }
 
-fn with_columns(own: Value, job: &JobView) -> Map<String, Value> {
-    let Value::Object(mut all) = own else { return Map::new() };
+/// The job's columns beside its own fields, but for those that are `reserved`.
+fn with_columns(
+    mut own: Map<String, Value>,
+    job: &JobView,
+    reserved: &[&str],
+) -> Map<String, Value> {
     for (name, value) in &job.columns {
-        if !all.contains_key(name) {
-            all.insert(name.clone(), Value::from(value.as_str()));
+        if !own.contains_key(name) && !reserved.contains(&name.as_str()) {
+            own.insert(name.clone(), Value::from(value.as_str()));
         }
     }
-    all
+    own
 }
 
 /// `show --json`: the job with its attempts.
@@ -110,10 +115,5 @@ pub fn result(job: &JobView, body: Option<&KeptBody>, cursor: &str) -> Map<Strin
     for (name, value) in &job.fields {
         all.entry(name.clone()).or_insert_with(|| value.clone());
     }
-    for (name, value) in &job.columns {
-        if !all.contains_key(name) && !RESULT_RESERVED.contains(&name.as_str()) {
-            all.insert(name.clone(), Value::from(value.as_str()));
-        }
-    }
-    all
+    with_columns(all, job, &RESULT_RESERVED)
 }

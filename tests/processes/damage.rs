@@ -82,13 +82,19 @@ fn damage_in_the_middle_ends_a_run_where_it_meets_it_with_all_it_sent_recorded()
     assert!(attempts + running >= arrived, "{arrived} arrived, {attempts}+{running} recorded");
 }
 
-#[test]
-fn the_log_that_a_kill_left_is_read() {
+/// Sixty jobs of which a process sent twenty or more before it was killed.
+fn killed() -> World {
     let world = World::with(Config::new(), PACE);
     world.add(0, 60);
     let mut run = world.start(&["run"]);
     until("20 arrivals", || world.count() >= 20);
     run.kill();
+    world
+}
+
+#[test]
+fn the_log_that_a_kill_left_is_read() {
+    let world = killed();
     let log = world.home.path(&format!("{STORE}-wal"));
     assert!(std::fs::metadata(&log).unwrap().len() > 0, "the kill left no log");
     let ran = world.run(&["status"]);
@@ -101,11 +107,7 @@ fn the_log_that_a_kill_left_is_read() {
 
 #[test]
 fn a_log_whose_end_a_power_cut_tore_off_is_read_up_to_there() {
-    let world = World::with(Config::new(), PACE);
-    world.add(0, 60);
-    let mut run = world.start(&["run"]);
-    until("20 arrivals", || world.count() >= 20);
-    run.kill();
+    let world = killed();
     let log = File::options().write(true).open(world.home.path(&format!("{STORE}-wal"))).unwrap();
     let length = log.metadata().unwrap().len();
     log.set_len(length - 1000).unwrap();
