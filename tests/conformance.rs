@@ -178,6 +178,7 @@ subjects! {
         the_living_keep_their_leases,
         a_process_that_leaves_is_gone,
         what_a_dead_process_had_is_news,
+        a_late_silence_is_not_told_twice,
     }
     "conformance/deadlines.rs" deadlines {
         it_expires_when_it_has_passed,
@@ -192,6 +193,7 @@ subjects! {
         it_expires_at_once_whenever_it_comes_behind_a_block,
         it_tells_the_limit_that_kept_it,
         one_that_is_set_to_be_due_too_late_expires,
+        one_that_passes_while_it_waits_tells_what_for,
     }
     "conformance/acts.rs" acts {
         a_load_is_counted_cancelled_and_gone,

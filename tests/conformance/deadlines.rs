@@ -172,3 +172,20 @@ pub fn one_that_is_set_to_be_due_too_late_expires<S: Store>(make: Make<'_, S>) {
     let view = w.view(id);
     assert_eq!((view.state, view.could_go_at), (JobState::Expired, Some(due)));
 }
+
+pub fn one_that_passes_while_it_waits_tells_what_for<S: Store>(make: Make<'_, S>) {
+    let places = limit("places", "concurrency", "amount = 1\nkey = [\"site\"]");
+    let w = World::new(make, &places);
+    w.add(2, &[("site", "a"), ("site", "a")]);
+    assert_eq!(w.claim(9).len(), 1);
+    let at = w.now() + secs(10);
+    let (behind, held) = (until(&w, &[("site", "a")], at), until(&w, &[("site", "b")], at));
+    w.hold(&[("site", "b")]);
+    w.claim(9);
+    w.pass(secs(11));
+    assert_eq!(w.claimed(9).expired, 2);
+    let (behind, held) = (w.view(behind), w.view(held));
+    assert_eq!(behind.limit.as_deref(), Some("places"));
+    assert!(behind.detail.unwrap().contains("while it waited for the limit `places`"));
+    assert!(held.detail.unwrap().contains("while it was held: by_hand"));
+}

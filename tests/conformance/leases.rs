@@ -204,3 +204,16 @@ pub fn what_a_dead_process_had_is_news<S: Store>(make: Make<'_, S>) {
     w.pass(millis(1));
     assert_eq!(w.claim(1).len(), 1);
 }
+
+pub fn a_late_silence_is_not_told_twice<S: Store>(make: Make<'_, S>) {
+    let w = World::new(make, FREE);
+    let id = post(&w);
+    let call = w.one();
+    w.wait(w.store.mark(vec![call.id])).unwrap();
+    w.pass_to(call.expires_at);
+    assert_eq!(w.sweep().unsure, 1);
+    let mut lost = w.answer(&call, said(Reason::Transient));
+    lost.status = None;
+    assert_eq!(w.settle(lost).end, SettleEnd::Late, "it is unsure already");
+    assert_eq!(w.state(id), JobState::Unsure);
+}

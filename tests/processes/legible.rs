@@ -48,3 +48,19 @@ time_zone = "UTC"
     assert!(until.ends_with("T00:00:02Z") || late, "{told}");
     assert_eq!(world.count(), 4);
 }
+
+#[test]
+fn a_column_called_body_is_not_taken_for_the_answers() {
+    let world = World::with(Config::new(), "");
+    world.home.write("b.csv", "id,body,attempts\n1,mine,many\n");
+    assert_eq!(world.run(&["add", "shop", "--csv", "b.csv"]).code, 0);
+    assert_eq!(world.run(&["run"]).code, 0);
+    let told = world.json(&["results"]);
+    assert_eq!(
+        (&told["body"], &told["columns"]["body"]),
+        (&serde_json::Value::Null, &"mine".into())
+    );
+    let csv = world.run(&["results", "--format", "csv"]).stdout;
+    assert!(csv.contains("columns.body") && csv.contains("columns.attempts"), "{csv}");
+    assert!(csv.contains("mine") && csv.contains("many"), "{csv}");
+}

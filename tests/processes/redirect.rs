@@ -163,8 +163,9 @@ fn what_a_post_led_to_is_fetched_and_what_was_not_done_is_posted_there() {
         .script(Script::new("/0", to(303, "/receipt/0")))
         .script(Script::new("/1", to(307, "/post/1")))
         .script(Script::new("/2", to(302, "/receipt/2")))
-        .script(Script::new("/receipt/0", Answer::new(500)).times(1));
-    let text = "method = \"POST\"\nbody = 'x{id}'\n[retry]\ninitial = \"10ms\"\n";
+        .script(Script::new("/receipt/0", Answer::new(500)).times(1))
+        .keep_headers();
+    let text = "method = \"POST\"\nbody = 'x{id}'\nheaders = { Content-Type = \"text/plain\" }\n[retry]\ninitial = \"10ms\"\n";
     let world = World::with(config, text);
     world.add(0, 3);
     let ran = world.run(&["run"]);
@@ -181,6 +182,10 @@ fn what_a_post_led_to_is_fetched_and_what_was_not_done_is_posted_there() {
     assert_eq!((times("POST /1", "x1"), times("POST /post/1", "x1")), (1, 1), "{calls:?}");
     assert_eq!(times("GET /receipt/2", ""), 1, "{calls:?}");
     assert_eq!(calls.len(), 7);
+    for arrival in world.arrivals() {
+        let told = arrival.headers.as_ref().is_some_and(|all| all.contains_key("content-type"));
+        assert_eq!(told, arrival.method == "POST", "of no body nothing is told: {arrival:?}");
+    }
 }
 
 #[test]
