@@ -102,6 +102,8 @@ CREATE TABLE partition (
     gate_id       INTEGER REFERENCES limit_instance (id),
     answered      INTEGER NOT NULL DEFAULT 0 CHECK (answered IN (0, 1)),  -- its last call, refusals apart
     hard_refusals INTEGER NOT NULL DEFAULT 0,     -- in a row: misconfigured, forbidden, auth_expired
+    batch_most    INTEGER CHECK (batch_most > 0), -- jobs in its next batches, where one was refused
+    batch_bad     INTEGER CHECK (batch_bad > batch_most),  -- so many were refused
     held_at       INTEGER,
     held_reason   TEXT,
     held_detail   TEXT,

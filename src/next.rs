@@ -16,6 +16,8 @@ pub struct Facts<'a> {
     pub repeatable: bool,
     /// Whether any of the call may have reached the upstream.
     pub left: bool,
+    /// The jobs that the reading speaks of: all of a batch, where it tells none of them apart.
+    pub jobs: usize,
     /// Whether the answer sent the call on to another address, and the job is to follow.
     pub redirected: bool,
     /// Worthless after this (store time).
@@ -70,11 +72,13 @@ pub struct Next {
     pub hold: Option<String>,
     /// Whether this was a refusal that only a person can lift.
     pub refused_hard: bool,
+    /// A batch was refused for what is in it: its jobs go again, fewer at a time.
+    pub split: bool,
 }
 
 impl Next {
     fn of(job: JobNext, reason: Reason) -> Next {
-        Next { job, reason, block: None, hold: None, refused_hard: false }
+        Next { job, reason, block: None, hold: None, refused_hard: false, split: false }
     }
 
     /// Whether the upstream's answer shows that nothing stands in the partition's way.
@@ -93,6 +97,9 @@ pub fn next(reading: &Reading, facts: &Facts<'_>) -> Next {
     }
     if reading.reason.is_success() {
         return Next::of(JobNext::Done, reading.reason);
+    }
+    if facts.jobs > 1 && reading.reason.is_permanent() {
+        return in_parts(reading, facts);
     }
     if let Some(then) = outlived(reading, facts) {
         if then.is_retryable() {
@@ -122,6 +129,16 @@ pub fn next(reading: &Reading, facts: &Facts<'_>) -> Next {
 fn onward(reading: &Reading, facts: &Facts<'_>) -> Next {
     let again = JobNext::Again { due_at: facts.now.store, failure: false };
     within_deadline(Next::of(again, reading.reason), facts)
+}
+
+/// A batch is refused as a whole. One job of it may be what is wrong, or that there are so many: none of
+/// them fails for another's fault.
+fn in_parts(reading: &Reading, facts: &Facts<'_>) -> Next {
+    if reading.reason == Reason::Unknown && !facts.repeatable {
+        return Next::of(JobNext::Failed, reading.reason);
+    }
+    let again = JobNext::Again { due_at: facts.now.store, failure: false };
+    within_deadline(Next { split: true, ..Next::of(again, reading.reason) }, facts)
 }
 
 /// The reason that this one becomes, where it has stood for longer than its rule allows.

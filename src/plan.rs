@@ -114,7 +114,7 @@ impl<'a> Planner<'a> {
         let request = &upstream.request;
         let has_secret =
             |text: &String| Template::parse(text).is_ok_and(|t| !t.secrets().is_empty());
-        let sends_secrets = request.headers.values().chain(&request.body).any(has_secret);
+        let sends_secrets = request.headers.values().chain(upstream.body()).any(has_secret);
         let planner = Planner { upstream, options, templates, partition, costs, sends_secrets };
         planner.check_known()?;
         Ok(planner)

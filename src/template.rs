@@ -6,6 +6,10 @@
 //! `${env:X}`, `${file:P}`, `${secret:N}` and `${token}` are secrets: they stay as typed until a call
 //! is sent.
 //!
+//! In the body of a batch `{items.name}` is that column of all its jobs: an array in JSON, and within
+//! quotes the quoted text again and again (`["{items.isbn}"]`); with commas between them in a form, line
+//! by line in plain text. A job alone is a batch of one.
+//!
 //! ```
 //! use paceline::job::Columns;
 //! use paceline::template::{Place, Template};
@@ -78,7 +82,16 @@ pub struct Template {
 enum Part {
     Text(String),
     Column(String),
+    /// That column of all the jobs of a batch.
+    Items(String),
     Secret(Secret),
+}
+
+/// What a template is filled with.
+struct Values<'a> {
+    columns: &'a Columns,
+    /// The columns of all the jobs of the call.
+    items: &'a [&'a Columns],
 }
 
 /// A secret's name, as written between `${` and `}`.
@@ -118,6 +131,9 @@ pub enum TemplateError {
         "the value of column `{0}` holds a line break or control character, which a header cannot carry"
     )]
     BreaksHeader(String),
+    /// A value would be two lines of the list it stands in.
+    #[error("the value of column `{0}` holds a line break, which a list of lines cannot carry")]
+    BreaksLine(String),
     /// A secret's value would end the header it stands in.
     #[error(
         "the value of `{0}` holds a line break or control character, which a header cannot carry"
@@ -143,17 +159,35 @@ impl Template {
         Ok(Template { parts: parse::parts(text)? })
     }
 
-    /// The columns it uses, in order, each once.
+    /// The columns it uses, in order, each once; those of a batch's jobs too.
     pub fn columns(&self) -> Vec<&str> {
-        let mut columns = Vec::new();
-        for part in &self.parts {
-            if let Part::Column(name) = part
-                && !columns.contains(&name.as_str())
-            {
-                columns.push(name.as_str());
+        self.names(|part| match part {
+            Part::Column(name) | Part::Items(name) => Some(name),
+            Part::Text(_) | Part::Secret(_) => None,
+        })
+    }
+
+    /// The columns that all the jobs of one call must share: those outside `{items.…}`.
+    pub fn shared_columns(&self) -> Vec<&str> {
+        self.names(|part| match part {
+            Part::Column(name) => Some(name),
+            Part::Items(_) | Part::Text(_) | Part::Secret(_) => None,
+        })
+    }
+
+    /// Whether it takes many jobs: whether there is any `{items.…}` in it.
+    pub fn is_batch(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Items(_)))
+    }
+
+    fn names<'a>(&'a self, name: impl Fn(&'a Part) -> Option<&'a String>) -> Vec<&'a str> {
+        let mut names = Vec::new();
+        for name in self.parts.iter().filter_map(name) {
+            if !names.contains(&name.as_str()) {
+                names.push(name.as_str());
             }
         }
-        columns
+        names
     }
 
     /// The columns that stand before the first of these characters in the template's own text.
@@ -203,7 +237,7 @@ impl Template {
     /// [`TemplateError::MissingColumn`], and [`TemplateError::BreaksHeader`] in a header.
     pub fn freeze(&self, columns: &Columns, place: Place) -> Result<String, TemplateError> {
         let mut out = Frozen::default();
-        self.fill(columns, place, &mut out)?;
+        self.fill(&Values { columns, items: &[columns] }, place, &mut out)?;
         Ok(out.finish())
     }
 
@@ -218,14 +252,29 @@ impl Template {
         place: Place,
         secret: &dyn Fn(&Secret) -> Option<String>,
     ) -> Result<String, TemplateError> {
+        self.render_batch(columns, &[columns], place, secret)
+    }
+
+    /// As [`Template::render`], for a call that carries several jobs: `items` are their columns.
+    ///
+    /// # Errors
+    ///
+    /// As [`Template::render`].
+    pub fn render_batch(
+        &self,
+        columns: &Columns,
+        items: &[&Columns],
+        place: Place,
+        secret: &dyn Fn(&Secret) -> Option<String>,
+    ) -> Result<String, TemplateError> {
         let mut out = Rendered { text: String::new(), secret };
-        self.fill(columns, place, &mut out)?;
+        self.fill(&Values { columns, items }, place, &mut out)?;
         Ok(out.text)
     }
 
     fn fill(
         &self,
-        columns: &Columns,
+        values: &Values<'_>,
         place: Place,
         out: &mut impl Out,
     ) -> Result<(), TemplateError> {
@@ -237,16 +286,25 @@ impl Template {
                     out.text().push_str(text);
                 }
                 Part::Column(name) => {
-                    let missing = || TemplateError::MissingColumn(name.clone());
-                    let value = columns.get(name).ok_or_else(missing)?;
                     let breaks = |_| TemplateError::BreaksHeader(name.clone());
-                    writer.value(value, out.text()).map_err(breaks)?;
+                    writer.value(value(values.columns, name)?, out.text()).map_err(breaks)?;
+                }
+                Part::Items(name) => {
+                    let breaks = |_| TemplateError::BreaksLine(name.clone());
+                    let list = values.items.iter().map(|columns| value(columns, name));
+                    let list = list.collect::<Result<Vec<_>, _>>()?;
+                    writer.list(&list, out.text()).map_err(breaks)?;
                 }
                 Part::Secret(secret) => out.secret(secret, &mut writer)?,
             }
         }
         Ok(())
     }
+}
+
+fn value<'a>(columns: &'a Columns, name: &str) -> Result<&'a str, TemplateError> {
+    let missing = || TemplateError::MissingColumn(name.to_owned());
+    columns.get(name).map(String::as_str).ok_or_else(missing)
 }
 
 /// Where a filled template goes to.

@@ -151,6 +151,21 @@ subjects! {
         what_may_not_be_repeated_is_sent_again_only_on_proof,
         many_settle_at_once,
     }
+    "conformance/batches.rs" batches {
+        jobs_of_a_partition_share_a_call,
+        a_call_is_one_call_however_many_it_carries,
+        a_batch_never_exceeds_what_is_left,
+        for_a_rate_of_items_a_batch_waits_to_be_whole,
+        a_batch_that_is_not_full_lingers,
+        each_item_ends_as_the_answer_says,
+        one_refused_as_a_whole_is_halved_until_one_is_found,
+        a_number_that_is_too_large_is_left,
+        a_lost_batch_gives_all_its_jobs_back,
+        one_that_must_not_be_repeated_is_unsure_as_a_whole,
+        one_given_back_unsent_takes_nothing,
+        a_job_too_late_for_the_slot_leaves_its_batch,
+        other_requests_do_not_share_a_call,
+    }
     "conformance/redirects.rs" redirects {
         a_job_that_is_sent_on_goes_to_the_other_address,
         each_hop_is_on_record,

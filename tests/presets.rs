@@ -63,7 +63,7 @@ presets! {
         ["AZURE_TOKEN"], [],
         "GET https://management.azure.com/subscriptions?api-version=2022-12-01";
     bing_webmaster: "bing-webmaster" ["https://www.example.com/a"], ["BING_WEBMASTER_KEY"], [],
-        "POST https://ssl.bing.com/webmaster/api.svc/json/SubmitUrl?apikey=${env:BING_WEBMASTER_KEY}";
+        "POST https://ssl.bing.com/webmaster/api.svc/json/SubmitUrlBatch?apikey=${env:BING_WEBMASTER_KEY}";
     cloudflare_api: "cloudflare-api" ["https://api.cloudflare.com/client/v4/zones"],
         ["CLOUDFLARE_API_TOKEN"], [], "GET https://api.cloudflare.com/client/v4/zones";
     crossref: "crossref" ["--set", "doi=10.5555/12345678"], ["CROSSREF_MAILTO"], ["doi"],
@@ -265,6 +265,6 @@ fn the_list_shows_how_sure_figures_are() {
         listed.lines().skip(at).take(2).collect::<Vec<_>>().join("\n")
     };
     let bing = after("bing-webmaster");
-    assert!(bing.contains("daily: 100 a day in an unknown zone, each siteUrl"), "{bing}");
+    assert!(bing.contains("daily: 100 a day in an unknown zone, in items, each siteUrl"), "{bing}");
     assert!(bing.contains("observed") && bing.contains("documented"), "{bing}");
 }

@@ -12,6 +12,7 @@
 mod support;
 
 mod processes {
+    mod batches;
     mod budget;
     #[cfg(target_os = "linux")]
     mod clocks;

@@ -16,10 +16,11 @@ use crate::clock::Timestamp;
 use crate::crash;
 use crate::job::{Columns, JobId};
 use crate::quota::{KeepBody, LimitRule, Upstream};
+use crate::reading::items::read_items;
 use crate::reading::{Answer, Reading, Reason, read};
 use crate::redirect::{self, Redirect, Redirected};
 use crate::secrets::{Redactor, Secrets};
-use crate::store::{Call, KeptBody, Release, ReleaseWhy, Settlement, Store};
+use crate::store::{Call, ClaimedJob, ItemEnd, KeptBody, Release, ReleaseWhy, Settlement, Store};
 
 /// A call that must not be sent twice is marked this long before its slot.
 const MARK_AHEAD: Duration = Duration::from_millis(20);
@@ -65,10 +66,16 @@ pub(super) enum End {
 #[derive(Debug)]
 pub(super) struct Sent {
     pub settlement: Settlement,
+    pub parts: Vec<SentPart>,
+    pub took: Duration,
+}
+
+/// A job's part in a call that was sent.
+#[derive(Debug)]
+pub(super) struct SentPart {
     pub job: JobId,
     pub attempt: u32,
     pub url: String,
-    pub took: Duration,
 }
 
 /// What a request lacks that only a person can supply.
@@ -171,13 +178,13 @@ impl<S: Store, T: Transport> Way<S, T> {
     }
 
     fn sent(&self, call: Call, settlement: Settlement, took: Duration) -> End {
-        End::Sent(Box::new(Sent {
-            settlement,
-            job: call.job.id,
-            attempt: call.job.attempt,
-            url: call.job.url().to_owned(),
-            took,
-        }))
+        let part = |job: &ClaimedJob| SentPart {
+            job: job.id,
+            attempt: job.attempt,
+            url: job.url().to_owned(),
+        };
+        let parts = call.jobs().map(part).collect();
+        End::Sent(Box::new(Sent { settlement, parts, took }))
     }
 
     /// The request makes no HTTP once its secrets are filled in: that is the job's own fault.
@@ -218,17 +225,52 @@ impl<S: Store, T: Transport> Way<S, T> {
         if received.cut && reading.reason.is_success() && !self.upstream.results.is_empty() {
             reading.detail.push_str(TOO_LONG);
         }
-        let body = self.kept(&reading, body, received.cut);
-        let fields = self.fields(received, redactor);
+        let items = self.items(call, &answer, &reading, redactor);
+        let body = self.kept(&reading, &items, body, received.cut);
+        let fields = match self.upstream.results.is_empty() {
+            true => BTreeMap::new(),
+            false => serde_json::from_slice(&received.body)
+                .map_or_else(|_| BTreeMap::new(), |body| self.fields(&body, redactor)),
+        };
         let status = Some(received.status);
-        Settlement { status, redirect, fields, body, ..settlement(call, reading) }
+        Settlement { status, items, redirect, fields, body, ..settlement(call, reading) }
     }
 
-    fn kept(&self, reading: &Reading, body: Cow<'_, [u8]>, cut: bool) -> Option<KeptBody> {
+    /// What the answer says of each job of a batch.
+    fn items(
+        &self,
+        call: &Call,
+        answer: &Answer<'_>,
+        whole: &Reading,
+        redactor: &Redactor,
+    ) -> Vec<ItemEnd> {
+        let jobs: Vec<_> = call.jobs().collect();
+        let columns: Vec<_> = jobs.iter().map(|job| &job.columns).collect();
+        let said = read_items(&self.upstream, answer, whole, &columns).into_iter();
+        said.filter_map(|mut said| {
+            said.reading.detail = redactor.redact(&said.reading.detail).into_owned();
+            Some(ItemEnd {
+                job: jobs.get(said.job)?.id,
+                status: said.status,
+                fields: self.fields(&said.item, redactor),
+                reading: said.reading,
+            })
+        })
+        .collect()
+    }
+
+    fn kept(
+        &self,
+        reading: &Reading,
+        items: &[ItemEnd],
+        body: Cow<'_, [u8]>,
+        cut: bool,
+    ) -> Option<KeptBody> {
         let keep = &self.upstream.keep;
+        let mut reasons = items.iter().map(|item| item.reading.reason).chain([reading.reason]);
         let wanted = match keep.body {
             KeepBody::All => true,
-            KeepBody::Refusals => !reading.reason.is_success(),
+            KeepBody::Refusals => !reasons.all(Reason::is_success),
             KeepBody::None => false,
         };
         if !wanted || body.is_empty() {
@@ -241,14 +283,8 @@ impl<S: Store, T: Transport> Way<S, T> {
         Some(KeptBody { bytes, cut })
     }
 
-    /// The `[results]` fields that the answer has.
-    fn fields(&self, received: &Received, redactor: &Redactor) -> BTreeMap<String, Value> {
-        if self.upstream.results.is_empty() {
-            return BTreeMap::new();
-        }
-        let Ok(body) = serde_json::from_slice::<Value>(&received.body) else {
-            return BTreeMap::new();
-        };
+    /// The `[results]` fields that the answer, or an item of it, has.
+    fn fields(&self, body: &Value, redactor: &Redactor) -> BTreeMap<String, Value> {
         let taken = |(name, pointer): (&String, &String)| {
             let value = body.pointer(pointer)?.to_string();
             let value = serde_json::from_str(&redactor.redact(&value)).ok()?;
@@ -300,18 +336,7 @@ fn follow(
 
 /// What the lack of an answer means.
 fn silence(reason: Reason, detail: String) -> Reading {
-    Reading {
-        reason,
-        retryable: reason.is_retryable(),
-        retry_at: None,
-        clamped: false,
-        source: "no answer".to_owned(),
-        limit: None,
-        detail,
-        wait: None,
-        becomes: None,
-        location: None,
-    }
+    Reading::plain(reason, "no answer", detail)
 }
 
 fn settlement(call: &Call, reading: Reading) -> Settlement {
@@ -321,6 +346,7 @@ fn settlement(call: &Call, reading: Reading) -> Settlement {
         left: true,
         status: None,
         reading,
+        items: Vec::new(),
         redirect: None,
         fields: BTreeMap::new(),
         body: None,
@@ -330,6 +356,6 @@ fn settlement(call: &Call, reading: Reading) -> Settlement {
 
 impl Call {
     fn deadline_passed(&self, now: Timestamp) -> bool {
-        self.job.deadline_at.is_some_and(|deadline| deadline < now)
+        self.jobs().any(|job| job.deadline_at.is_some_and(|deadline| deadline < now))
     }
 }

@@ -5,8 +5,9 @@
 //! | --- | --- |
 //! | [`Event::Started`] | a runner entered the store; what it found of dead ones |
 //! | [`Event::Sent`] | a call has left |
-//! | [`Event::Answered`] | a call was answered, or ended without an answer, and was settled |
+//! | [`Event::Answered`] | a call was answered, or ended without an answer, and was settled; for each of its jobs |
 //! | [`Event::Released`] | a call was given back unsent |
+//! | [`Event::Split`] | a batch was refused for what is in it; its jobs go again, fewer at a time |
 //! | [`Event::Blocked`] | a refusal closed a limit instance or a partition |
 //! | [`Event::Held`] | a partition or an upstream stopped until a person acts |
 //! | [`Event::LetGo`] | an upstream that lacked a secret found it |
@@ -75,6 +76,15 @@ pub enum Event {
         job: JobId,
         /// Why.
         why: ReleaseWhy,
+    },
+    /// A batch was refused, and none of its jobs fails for that.
+    Split {
+        /// The upstream.
+        upstream: String,
+        /// The jobs that it carried.
+        jobs: usize,
+        /// The jobs that the next ones carry, at most.
+        most: usize,
     },
     /// A refusal closed something.
     Blocked {

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
+use sha2::{Digest, Sha256};
 
 use crate::quota::Upstream;
 use crate::secrets::{SecretError, Secrets};
@@ -99,10 +100,18 @@ fn is_for_anybody(name: &str, template: &str) -> bool {
     FOR_ANYBODY.contains(&name) && Template::parse(template).is_ok_and(is_free)
 }
 
-/// One value for all attempts of a job, and no other job's on any store.
+/// One value for all attempts of a job, or of the same jobs as a batch, and no other's on any store.
 fn idempotency_key(upstream: &Upstream, call: &Call) -> String {
     let job = &call.job;
-    format!("{}-{:x}-{:x}", upstream.name, job.added_at.as_nanos(), job.id.0)
+    let key = format!("{}-{:x}-{:x}", upstream.name, job.added_at.as_nanos(), job.id.0);
+    if call.more.is_empty() {
+        return key;
+    }
+    let mut hash = Sha256::new();
+    call.jobs().for_each(|job| hash.update(job.id.0.to_be_bytes()));
+    let hash = hash.finalize();
+    let short = hash.iter().take(8).fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
+    format!("{key}-{short}")
 }
 
 struct Filler<'a> {
@@ -123,7 +132,8 @@ impl Filler<'_> {
             };
             value.map_err(|error| *self.missing.borrow_mut() = Some(error)).ok()
         };
-        let filled = template.render(&self.call.job.columns, place, &secret);
+        let items: Vec<_> = self.call.jobs().map(|job| &job.columns).collect();
+        let filled = template.render_batch(&self.call.job.columns, &items, place, &secret);
         match self.missing.borrow_mut().take() {
             Some(error) => Err(error.into()),
             None => Ok(filled?),
@@ -146,7 +156,7 @@ impl Filler<'_> {
 pub(super) fn missing_for_all(upstream: &Upstream, secrets: &Secrets) -> Option<SecretError> {
     let request = &upstream.request;
     let headers = request.headers.values().map(|template| (template, true));
-    let others = request.url.iter().chain(&request.body).map(|template| (template, false));
+    let others = request.url.iter().chain(upstream.body()).map(|template| (template, false));
     headers.chain(others).find_map(|(template, is_header)| {
         let template = Template::parse(template).ok()?;
         let outside = |secret: &&Secret| matches!(secret, Secret::Env(_) | Secret::File(_));

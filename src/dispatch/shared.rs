@@ -161,10 +161,14 @@ impl Shared {
         self.give_count(1);
     }
 
-    /// A call was settled, and left its job in this state. One that never `left` was not sent.
-    pub fn count_end(&self, state: JobState, left: bool) {
+    /// A call was settled. One that never `left` was not sent.
+    pub fn count_call(&self, left: bool) {
         let calls = if left { &self.sent } else { &self.unreached };
         calls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A settle left a job in this state.
+    pub fn count_end(&self, state: JobState) {
         let counter = match state {
             JobState::Done => &self.done,
             JobState::Failed => &self.failed,

@@ -81,6 +81,9 @@ pub enum PlanError {
         /// Why.
         source: TemplateError,
     },
+    /// `{items.…}` outside a body.
+    #[error("{0} uses `{{items.…}}`, which is for the body of a batch; write `{{NAME}}`")]
+    Items(String),
     /// A secret that the upstream's credentials do not declare.
     #[error("no credential of the upstream declares `{secret}`, which {what} uses")]
     UndeclaredSecret {

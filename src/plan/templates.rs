@@ -66,8 +66,9 @@ impl Templates {
     pub(super) fn new(upstream: &Upstream, options: &AddOptions) -> Result<Templates, PlanError> {
         let read = |what: &str, text: &str| read(upstream, what, text);
         let url = options.url.as_ref().or(upstream.request.url.as_ref());
-        let url = url.map(|text| Address::new(read("the URL", text)?)).transpose()?;
-        let body = options.body.as_ref().or(upstream.request.body.as_ref());
+        let url = url.map(|text| Address::new(single("the URL", read("the URL", text)?)?));
+        let url = url.transpose()?;
+        let body = options.body.as_ref().or(upstream.body());
         let body = body.map(|text| {
             let place = Place::of_body(content_type(upstream, options), text);
             let filled = Filled { template: read("the body", text)?, place };
@@ -205,7 +206,8 @@ fn headers(
         if text.chars().any(char::is_control) {
             return Err(PlanError::HeaderValue(name.clone()));
         }
-        headers.push((name.clone(), read(upstream, &format!("--header {name}"), text)?));
+        let what = format!("--header {name}");
+        headers.push((name.clone(), single(&what, read(upstream, &what, text)?)?));
     }
     Ok(headers)
 }
@@ -241,6 +243,11 @@ fn read(upstream: &Upstream, what: &str, text: &str) -> Result<Template, PlanErr
         }
     }
     Ok(template)
+}
+
+/// A template of one job, whatever call that goes in.
+fn single(what: &str, template: Template) -> Result<Template, PlanError> {
+    if template.is_batch() { Err(PlanError::Items(what.to_owned())) } else { Ok(template) }
 }
 
 /// The `Content-Type` of options and file, in this order.

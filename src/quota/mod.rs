@@ -10,9 +10,11 @@
 //! | [`rolling`] | units per sliding span |
 //! | [`concurrency`] | calls in flight |
 //! | [`decide`] | several limits asked as one |
+//! | [`batch`] | many jobs in one call |
 //!
 //! This file holds what a quota file says once it is read and found valid.
 
+pub mod batch;
 pub mod budget;
 pub mod calendar;
 pub mod concurrency;
@@ -49,6 +51,8 @@ pub struct Upstream {
     pub credentials: BTreeMap<String, Credential>,
     /// Defaults for jobs.
     pub request: RequestRule,
+    /// How many jobs go in one call; `None`: each in its own.
+    pub batch: Option<batch::Batch>,
     /// The limits, in the file's order; all must grant.
     pub limits: Vec<Limit>,
     /// Reading rules, in the order in which they are tried.
@@ -64,11 +68,18 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// The columns that name a partition: those of all keys, and `credential` where any is declared.
+    /// The columns that name a partition: those of all keys, `credential` where any is declared, and
+    /// those that the jobs of a batch must share.
     pub fn partition_columns(&self) -> BTreeSet<&str> {
         let keys = self.limits.iter().flat_map(|limit| limit.key.iter().map(String::as_str));
         let credential = (!self.credentials.is_empty()).then_some("credential");
-        keys.chain(credential).collect()
+        let shared = self.batch.iter().flat_map(|batch| batch.shared.iter().map(String::as_str));
+        keys.chain(credential).chain(shared).collect()
+    }
+
+    /// The body template of jobs that bring none: the batch's, where there is one.
+    pub fn body(&self) -> Option<&String> {
+        self.batch.as_ref().map(|batch| &batch.body).or(self.request.body.as_ref())
     }
 
     /// The limit of that name.
@@ -212,6 +223,23 @@ pub enum Cost {
     Items,
     /// The whole number in that column of the job.
     Column(String),
+}
+
+impl Cost {
+    /// The units that a call takes which carries these jobs. A figure that cannot be read can never be
+    /// charged right: it counts as endless.
+    pub fn of(&self, jobs: &[&Columns]) -> u64 {
+        let figure = |name: &String, columns: &Columns| {
+            columns.get(name).map_or(1, |text| text.trim().parse().unwrap_or(u64::MAX))
+        };
+        match self {
+            Cost::Calls => 1,
+            Cost::Items => jobs.len() as u64,
+            Cost::Column(name) => {
+                jobs.iter().fold(0, |units: u64, job| units.saturating_add(figure(name, job)))
+            }
+        }
+    }
 }
 
 /// The four kinds of limit.

@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | [`reason`] | why an answer is what it is |
 //! | [`rules`] | `[[reading]]` of a quota file |
+//! | [`items`] | what an answer says of each item of a batch |
 //! | `view` | the answer as readers see it |
 //! | `readers` | the table of those who read the reason, in their order |
 //! | `explain` | how a reading came about: a walk over the same tables |
@@ -31,6 +32,7 @@ mod families;
 mod fields;
 mod github;
 mod hint;
+pub mod items;
 mod limits;
 mod marks;
 mod moment;
@@ -103,6 +105,24 @@ pub struct Reading {
     /// Where the answer sends the call on, as it wrote it: of a redirect that nothing else explains.
     /// Whoever does not follow it goes by the reason.
     pub location: Option<String>,
+}
+
+impl Reading {
+    /// A reason that no hint comes with.
+    pub fn plain(reason: Reason, source: &str, detail: String) -> Reading {
+        Reading {
+            reason,
+            retryable: reason.is_retryable(),
+            retry_at: None,
+            clamped: false,
+            source: source.to_owned(),
+            limit: None,
+            detail,
+            wait: None,
+            becomes: None,
+            location: None,
+        }
+    }
 }
 
 /// Reads an answer of `upstream`: the mark of a challenge, the upstream's rules, a body or header

@@ -98,8 +98,17 @@ pub struct Call {
     pub repeatable: bool,
     /// Whether its slot is one of a limit: late use must be forfeited.
     pub paced: bool,
-    /// The job it carries.
+    /// The job it carries; of a batch the first.
     pub job: ClaimedJob,
+    /// The other jobs of a batch.
+    pub more: Vec<ClaimedJob>,
+}
+
+impl Call {
+    /// All the jobs it carries.
+    pub fn jobs(&self) -> impl Iterator<Item = &ClaimedJob> {
+        std::iter::once(&self.job).chain(&self.more)
+    }
 }
 
 /// A job as its call needs it.
@@ -155,6 +164,8 @@ pub struct Settlement {
     pub status: Option<u16>,
     /// What the answer, or its absence, means.
     pub reading: Reading,
+    /// What it says of single jobs of a batch, and goes for them instead.
+    pub items: Vec<ItemEnd>,
     /// Where the answer sends the job on, where it is to follow.
     pub redirect: Option<Redirect>,
     /// Fields taken from the answer.
@@ -163,6 +174,29 @@ pub struct Settlement {
     pub body: Option<KeptBody>,
     /// A number from 0 to 1 that jitter is made of.
     pub random: f64,
+}
+
+impl Settlement {
+    /// What it says of the limits and the partition: a refusal of a single job, where there is one that
+    /// is not that job's own fault; else what the whole answer means.
+    pub fn general(&self) -> &Reading {
+        let own = |reason: Reason| reason.is_success() || reason.is_permanent();
+        let mut items = self.items.iter().map(|item| &item.reading);
+        items.find(|reading| !own(reading.reason)).unwrap_or(&self.reading)
+    }
+}
+
+/// How one job of a batch was answered.
+#[derive(Clone, Debug)]
+pub struct ItemEnd {
+    /// The job.
+    pub job: JobId,
+    /// Its own status.
+    pub status: Option<u16>,
+    /// What that means.
+    pub reading: Reading,
+    /// Fields taken from its part of the answer.
+    pub fields: BTreeMap<String, serde_json::Value>,
 }
 
 /// A body to be kept, secrets already searched for.
@@ -174,19 +208,30 @@ pub struct KeptBody {
     pub cut: bool,
 }
 
-/// What a settle did to its job.
+/// What a settle did to its jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settled {
     /// The call.
     pub call: CallId,
-    /// The job.
+    /// The job; of a batch the first.
     pub job: Option<JobId>,
     /// What became of it.
     pub end: SettleEnd,
+    /// The other jobs of a batch, and what became of them.
+    pub more: Vec<(JobId, SettleEnd)>,
+    /// A batch was refused for what is in it: the next ones carry at most so many jobs.
+    pub split: Option<usize>,
     /// A block that began with it.
     pub block: Option<Blocked>,
     /// A hold that began with it.
     pub hold: Option<Held>,
+}
+
+impl Settled {
+    /// All its jobs, and what became of them.
+    pub fn jobs(&self) -> impl Iterator<Item = (JobId, SettleEnd)> {
+        self.job.map(|job| (job, self.end)).into_iter().chain(self.more.iter().copied())
+    }
 }
 
 /// What became of a job whose call was settled.

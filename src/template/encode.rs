@@ -48,6 +48,28 @@ impl Writer {
         self.first = false;
     }
 
+    /// Appends the values of a batch's jobs.
+    pub(super) fn list(&mut self, values: &[&str], out: &mut String) -> Result<(), Breaks> {
+        let (open, between, close) = match self.place {
+            Place::Json if self.quoted => ("", "\",\"", ""),
+            Place::Json => ("[", ",", "]"),
+            Place::Plain | Place::Xml => ("", "\n", ""),
+            Place::Url | Place::Form | Place::Header => ("", ",", ""),
+        };
+        out.push_str(open);
+        for (n, value) in values.iter().enumerate() {
+            if between == "\n" && value.contains(['\n', '\r']) {
+                return Err(Breaks);
+            }
+            if n > 0 {
+                out.push_str(between);
+            }
+            self.value(value, out)?;
+        }
+        out.push_str(close);
+        Ok(())
+    }
+
     /// Appends a value.
     pub(super) fn value(&mut self, value: &str, out: &mut String) -> Result<(), Breaks> {
         let first = std::mem::replace(&mut self.first, false);

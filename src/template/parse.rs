@@ -2,6 +2,9 @@
 
 use super::{Part, Secret, TemplateError};
 
+/// What the columns of a batch's jobs are named by.
+const ITEMS: &str = "items.";
+
 /// The parts of a template's text; neighbouring text is one part.
 pub(super) fn parts(text: &str) -> Result<Vec<Part>, TemplateError> {
     let mut reader = Reader { parts: Vec::new(), text: String::new(), open: 0 };
@@ -40,7 +43,10 @@ impl Reader {
         }
         if let Some((name, rest)) = column(from) {
             self.end_text();
-            self.parts.push(Part::Column(name.to_owned()));
+            self.parts.push(match name.strip_prefix(ITEMS).filter(|name| is_name(name)) {
+                Some(name) => Part::Items(name.to_owned()),
+                None => Part::Column(name.to_owned()),
+            });
             return Ok(rest);
         }
         if from.starts_with("${") && !from.starts_with("${{") {

@@ -140,3 +140,43 @@ proptest! {
         prop_assert_eq!(pairs[0].1.as_ref(), value.as_str());
     }
 }
+
+fn batch(text: &str, place: Place, values: &[&str]) -> Result<String, TemplateError> {
+    let rows: Vec<Columns> = values
+        .iter()
+        .map(|value| {
+            Columns::from([("v".to_owned(), (*value).to_owned()), ("s".to_owned(), "S".to_owned())])
+        })
+        .collect();
+    let items: Vec<&Columns> = rows.iter().collect();
+    Template::parse(text)?.render_batch(&rows[0], &items, place, &|_| None)
+}
+
+#[test]
+fn the_columns_of_a_batch_are_a_list() {
+    let json = |text, values: &[&str]| batch(text, Place::Json, values).unwrap();
+    assert_eq!(
+        json(r#"{"s": "{s}", "l": {items.v}}"#, &["a", "1", "b\"c"]),
+        r#"{"s": "S", "l": ["a",1,"b\"c"]}"#
+    );
+    assert_eq!(json(r#"["{items.v}"]"#, &["9780", "a\nb"]), r#"["9780","a\nb"]"#);
+    assert_eq!(json("{items.v}", &["{items.v}"]), r#"["{items.v}"]"#, "a value is no template");
+    assert_eq!(batch("id={items.v}", Place::Form, &["a b", "c,d"]).unwrap(), "id=a+b,c%2Cd");
+    assert_eq!(batch("{items.v}", Place::Plain, &["a", "b"]).unwrap(), "a\nb");
+    assert_eq!(
+        batch("{items.v}", Place::Plain, &["a\nc", "b"]),
+        Err(TemplateError::BreaksLine("v".to_owned())),
+        "it would be two"
+    );
+}
+
+#[test]
+fn a_job_alone_is_a_batch_of_one() {
+    let template = Template::parse(r#"{"h": "{h}", "l": {items.url}}"#).unwrap();
+    let row = Columns::from([("h".to_owned(), "x".to_owned()), ("url".to_owned(), "u".to_owned())]);
+    assert_eq!(template.freeze(&row, Place::Json).unwrap(), r#"{"h": "x", "l": ["u"]}"#);
+    assert_eq!(template.columns(), ["h", "url"]);
+    assert_eq!(template.shared_columns(), ["h"]);
+    assert!(template.is_batch());
+    assert!(!Template::parse("{items}").unwrap().is_batch());
+}

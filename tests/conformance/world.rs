@@ -71,18 +71,7 @@ pub fn millis(millis: u64) -> Duration {
 
 /// A reading as the answer of that reason usually gives it.
 pub fn said(reason: Reason) -> Reading {
-    Reading {
-        reason,
-        retryable: reason.is_retryable(),
-        retry_at: None,
-        clamped: false,
-        source: "test".to_owned(),
-        limit: None,
-        detail: format!("it said {reason}"),
-        wait: None,
-        becomes: None,
-        location: None,
-    }
+    Reading::plain(reason, "test", format!("it said {reason}"))
 }
 
 /// A refusal with a hint (wall time), concerning a limit or (`""`) the partition.
@@ -297,6 +286,7 @@ impl<S: Store> World<S> {
             left: true,
             status: Some(status),
             reading,
+            items: Vec::new(),
             redirect: None,
             fields: BTreeMap::new(),
             body: None,

@@ -14,6 +14,7 @@ use paceline::reading::rules::{Rule, StatusPattern, ValuePattern, When};
 /// An upstream without limits and rules.
 pub fn bare(name: &str) -> Upstream {
     Upstream {
+        batch: None,
         name: name.to_owned(),
         title: name.to_owned(),
         docs: None,

@@ -87,7 +87,7 @@ impl<S: Store, T: Transport> Lane<S, T> {
                     // A job that simply ended lets no other go where an instant is what is waited
                     // for; whatever else came free is news, and heard as such. The last one out asks
                     // once more, so that what the lane waits for then is known and told.
-                    let ended = matches!(settled.end, SettleEnd::Ended(_));
+                    let ended = settled.jobs().all(|(_, end)| matches!(end, SettleEnd::Ended(_)));
                     self.claim_due |= self.next_at.is_none() || !ended || self.in_flight == 0;
                 }
                 Ok(())

@@ -1,5 +1,6 @@
 //! What a lane's exchanges mean, told as events.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use super::Lane;
@@ -14,24 +15,13 @@ const WORTH_TELLING: Duration = Duration::from_secs(1);
 
 impl<S: Store, T: Transport> Lane<S, T> {
     pub(super) fn tell_settled(&mut self, sent: &Sent, settled: &Settled) {
+        self.shared.count_call(sent.settlement.left);
+        self.tell_jobs(sent, settled);
         let upstream = &self.upstream.name;
-        let state = match settled.end {
-            SettleEnd::Ended(state) => state,
-            SettleEnd::Again(_) | SettleEnd::Late => JobState::Queued,
-        };
-        let settlement = &sent.settlement;
-        self.shared.count_end(state, settlement.left);
-        self.shared.tell(&Event::Answered {
-            upstream: upstream.clone(),
-            job: sent.job,
-            attempt: sent.attempt,
-            url: sent.url.clone(),
-            status: settlement.status,
-            reason: settlement.reading.reason,
-            detail: settlement.reading.detail.clone(),
-            took: sent.took,
-            state,
-        });
+        if let Some(most) = settled.split {
+            let (upstream, jobs) = (upstream.clone(), sent.parts.len());
+            self.shared.tell(&Event::Split { upstream, jobs, most });
+        }
         if let Some(block) = &settled.block {
             self.shared.tell(&Event::Blocked {
                 upstream: upstream.clone(),
@@ -47,6 +37,33 @@ impl<S: Store, T: Transport> Lane<S, T> {
                 key: Some(hold.key.clone()),
                 reason: hold.reason.clone(),
                 detail: hold.detail.clone(),
+            });
+        }
+    }
+
+    /// One event for each job that the call carried.
+    fn tell_jobs(&self, sent: &Sent, settled: &Settled) {
+        let settlement = &sent.settlement;
+        let ends: HashMap<_, _> = settled.jobs().collect();
+        let items: HashMap<_, _> = settlement.items.iter().map(|item| (item.job, item)).collect();
+        for part in &sent.parts {
+            let state = match ends.get(&part.job) {
+                Some(SettleEnd::Ended(state)) => *state,
+                Some(SettleEnd::Again(_) | SettleEnd::Late) | None => JobState::Queued,
+            };
+            self.shared.count_end(state);
+            let item = items.get(&part.job);
+            let reading = item.map_or(&settlement.reading, |item| &item.reading);
+            self.shared.tell(&Event::Answered {
+                upstream: self.upstream.name.clone(),
+                job: part.job,
+                attempt: part.attempt,
+                url: part.url.clone(),
+                status: item.map_or(settlement.status, |item| item.status),
+                reason: reading.reason,
+                detail: reading.detail.clone(),
+                took: sent.took,
+                state,
             });
         }
     }

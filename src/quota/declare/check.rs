@@ -10,6 +10,22 @@ use crate::address;
 use crate::job::Columns;
 use crate::template::{Place, Secret, Template};
 
+/// A template of one job: what is for many of them stands in the body of `[batch]`.
+pub(super) fn single(
+    report: &Report,
+    at: At,
+    text: &str,
+    secrets: &SecretNames,
+) -> Option<Template> {
+    let template = template(report, at, text, secrets)?;
+    if template.is_batch() {
+        let fix = "write `body` with it into [batch], or `{NAME}` here";
+        report.problem(at, "`{items.…}` stands only in the body of [batch]", fix);
+        return None;
+    }
+    Some(template)
+}
+
 /// The secrets that credentials declare, each with the credentials that do not have it.
 pub(super) type SecretNames = BTreeMap<String, Vec<String>>;
 
@@ -67,7 +83,7 @@ fn undeclared(report: &Report, at: At, name: &str, secrets: &SecretNames) {
 
 /// A URL template: as a template, and once its placeholders are filled in a URL that can be called.
 pub(super) fn url(report: &Report, at: At, text: &str, secrets: &SecretNames) {
-    let Some(template) = template(report, at, text, secrets) else { return };
+    let Some(template) = single(report, at, text, secrets) else { return };
     if template.prefix().is_empty() && text.starts_with("${") {
         let message = "a secret cannot bring the scheme and host of a URL along";
         let fix = "write them, as in \"https://api.example.com/v1/items/{id}\"";
@@ -102,7 +118,7 @@ pub(super) fn header(report: &Report, at: At, name: &str, value: &str, secrets: 
             format!("the value of header `{name}` holds a line break or control character");
         report.problem(at, message, "write it on one line");
     }
-    template(report, at, value, secrets);
+    single(report, at, value, secrets);
 }
 
 /// A header's name: a token (RFC 9110 section 5.1), and none that frames the message.

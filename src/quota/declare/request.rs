@@ -220,7 +220,7 @@ fn headers(fields: &mut Fields<'_>, secrets: &SecretNames) -> BTreeMap<String, S
 
 fn body(fields: &mut Fields<'_>, secrets: &SecretNames) -> Option<String> {
     let body = fields.text("body")?;
-    check::template(fields.report, fields.at("body"), body, secrets);
+    check::single(fields.report, fields.at("body"), body, secrets);
     if fields.table.get("method").is_none() {
         let fix = "write method = \"POST\"";
         fields.problem("body", "`body` without a `method` would never be sent by GET", fix);

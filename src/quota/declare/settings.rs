@@ -7,7 +7,7 @@ use chrono::NaiveDate;
 use super::fields::Fields;
 use super::node::{Table, Value};
 use super::report::Report;
-use super::{SCHEMA, check, limit, reading, request, units};
+use super::{SCHEMA, batch, check, limit, reading, request, units};
 use crate::quota::{Keep, KeepBody, RetryPolicy, StoreFailure, Upstream};
 
 /// Names that a result has of its own; a field of `[results]` would be a second one.
@@ -28,6 +28,8 @@ pub(super) fn upstream(report: &Report, table: &Table, stem: &str) -> Option<Ups
     let limit_names: Vec<_> = limit_tables.iter().filter_map(|table| table.text("name")).collect();
     let readings = fields.tables("reading").into_iter();
     let none = Table { at: table.at, fields: Vec::new() };
+    let request = request::request(report, fields.table("request").unwrap_or(&none), &secrets);
+    let batch = fields.table("batch");
     let upstream = Upstream {
         name: stem.to_owned(),
         title: fields.words("title").unwrap_or(stem).to_owned(),
@@ -36,7 +38,8 @@ pub(super) fn upstream(report: &Report, table: &Table, stem: &str) -> Option<Ups
         matches: fields.table("match").map(|t| request::matches(report, t)).unwrap_or_default(),
         columns: fields.table("columns").map(|t| request::columns(report, t)).unwrap_or_default(),
         credentials,
-        request: request::request(report, fields.table("request").unwrap_or(&none), &secrets),
+        batch: batch.and_then(|table| batch::batch(report, table, &request, &secrets)),
+        request,
         limits: limit::limits(report, &limit_tables),
         readings: readings.filter_map(|t| reading::rule(report, t, &limit_names)).collect(),
         retry: fields.table("retry").map(|t| retry(report, t)).unwrap_or_default(),
@@ -44,8 +47,7 @@ pub(super) fn upstream(report: &Report, table: &Table, stem: &str) -> Option<Ups
         keep: fields.table("keep").map(|t| keep(report, t)).unwrap_or_default(),
         when_store_fails: store_failure(report, &mut fields),
     };
-    for (name, shown) in [("auth", "[auth]"), ("quota_call", "[quota_call]"), ("batch", "[batch]")]
-    {
+    for (name, shown) in [("auth", "[auth]"), ("quota_call", "[quota_call]")] {
         fields.not_yet(name, shown);
     }
     fields.finish();
@@ -138,7 +140,8 @@ fn keep(report: &Report, table: &Table) -> Keep {
     let bodies =
         [("refusals", KeepBody::Refusals), ("all", KeepBody::All), ("none", KeepBody::None)];
     let body = fields.choice("body", &bodies).unwrap_or(usual.body);
-    let max_bytes = max_bytes(&mut fields).unwrap_or(usual.max_bytes);
+    let nothing = "write body = \"none\" to keep nothing";
+    let max_bytes = max_bytes(&mut fields, nothing).unwrap_or(usual.max_bytes);
     let done = fields.span("done").unwrap_or(usual.done);
     let failed = fields.span("failed").unwrap_or(usual.failed);
     fields.finish();
@@ -146,13 +149,13 @@ fn keep(report: &Report, table: &Table) -> Keep {
 }
 
 /// A size with its unit, or a bare number of bytes.
-fn max_bytes(fields: &mut Fields<'_>) -> Option<usize> {
+pub(super) fn max_bytes(fields: &mut Fields<'_>, where_zero: &str) -> Option<usize> {
     let bytes = match fields.node("max_bytes")?.value {
         Value::Integer(_) => usize::try_from(fields.whole("max_bytes")?).ok(),
         _ => fields.parsed("max_bytes", units::bytes),
     };
     if bytes == Some(0) {
-        fields.problem("max_bytes", "zero `max_bytes`", "write body = \"none\" to keep nothing");
+        fields.problem("max_bytes", "zero `max_bytes`", where_zero);
     }
     bytes
 }

@@ -58,7 +58,7 @@ fn a_file_extends_the_preset_of_its_own_name() {
     assert_eq!((rate.amount, rate.period.as_secs()), (1, 5));
     assert_eq!(upstream.limits[0].key, ["host"]);
     assert_eq!(upstream.readings[0].reason, crate::reading::Reason::Ok);
-    assert!(upstream.readings.len() > 5 && upstream.request.body.is_some());
+    assert!(upstream.readings.len() > 5 && upstream.body().is_some());
     let lines = library.lines("indexnow").unwrap();
     let line = |text: &str| lines.iter().find(|line| line.text == text).unwrap();
     assert!(line("rate = \"1/5s\"").file.ends_with("indexnow.toml"));

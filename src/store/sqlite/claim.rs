@@ -3,10 +3,12 @@
 //! | file | noun |
 //! | --- | --- |
 //! | `turns` | the ready partitions at their turn, with the jobs that may be taken |
-//! | `take` | one job becomes a call |
+//! | `group` | how many of a partition's jobs go in one call |
+//! | `take` | they become a call |
 //! | `wait` | one partition, or everybody, must wait |
 //! | `wake` | instants that have come, and when instances are looked at next |
 
+mod group;
 mod take;
 mod turns;
 mod wait;
@@ -163,7 +165,11 @@ impl<'t> Round<'t> {
             instances,
             shared,
             keyed,
-            has_costs: limits.iter().any(|limit| matches!(limit.cost, Cost::Column(_))),
+            has_costs: limits.iter().any(|limit| match limit.cost {
+                Cost::Calls => false,
+                Cost::Items => wish.upstream.batch.is_some(),
+                Cost::Column(_) => true,
+            }),
             claimed,
             earliest: txn.now.store + wish.lead,
             block_seq,

@@ -131,6 +131,10 @@ pub(super) const PARTITION_ANSWERED: &str =
 pub(super) const PARTITION_CALLS: &str = "SELECT count(*) FROM call WHERE partition_id = ?1";
 pub(super) const PARTITION_HARD: &str =
     "UPDATE partition SET hard_refusals = :count WHERE id = :id";
+pub(super) const PARTITION_BATCH: &str =
+    "UPDATE partition SET batch_most = :most, batch_bad = :bad WHERE id = :id";
+/// One that is ready waits for more jobs to come.
+pub(super) const PARTITION_LINGER: &str = "UPDATE partition SET place = 'timed', wake_at = :at, better_at = NULL WHERE id = :id AND place = 'ready'";
 pub(super) const PARTITION_HOLD: &str = "UPDATE partition SET place = 'held', waits_on = NULL,
     wake_at = NULL, better_at = NULL, held_at = :now, held_reason = :reason, held_detail = :detail
     WHERE id = :id AND place <> 'held'";
@@ -146,7 +150,8 @@ pub(super) const TIMED: &str = "SELECT id FROM partition
 pub(super) const BETTER: &str = "SELECT id FROM partition
     WHERE upstream_id = :upstream AND better_at <= :now AND better_at IS NOT NULL
     ORDER BY better_at LIMIT :most";
-pub(super) const READY: &str = "SELECT id, key, head_priority, gate_id, answered FROM partition
+pub(super) const READY: &str =
+    "SELECT id, key, head_priority, gate_id, answered, batch_most FROM partition
     WHERE upstream_id = :upstream AND place = 'ready'
     ORDER BY head_priority DESC, served LIMIT :most";
 pub(super) const NEXT_WAKE: &str = "SELECT min(at) FROM (
@@ -225,8 +230,8 @@ pub(super) const IN_FLIGHT_OF: &str = "SELECT instance_id FROM in_flight WHERE c
 // ---- the claim
 
 pub(super) const HEAD_JOBS: &str =
-    "SELECT job.id, job.attempts, job.added_at, job.deadline_at, job.url, job.columns, job.repeatable,
-        shape.method, shape.headers, shape.body, shape.has_body,
+    "SELECT job.id, job.attempts, job.added_at, job.due_at, job.deadline_at, job.url, job.columns,
+        job.repeatable, shape.method, shape.headers, shape.body, shape.has_body,
         redirect.url AS redirect_url, redirect.hops, redirect.as_get, redirect.away
     FROM job JOIN shape ON shape.id = job.shape_id LEFT JOIN redirect ON redirect.job_id = job.id
     WHERE job.partition_id = :partition AND job.state = 'queued' AND job.priority = :priority
@@ -254,16 +259,17 @@ pub(super) const CALL_GATE_CLOSED: &str = "SELECT 1 FROM call
 
 pub(super) const LEASED: &str =
     "SELECT running.job_id, running.n, call.partition_id, call.repeatable,
-        call.taken, partition.key, partition.answered, partition.hard_refusals, job.failures,
-        job.refused_hard, job.deadline_at
+        call.taken, partition.key, partition.answered, partition.hard_refusals,
+        partition.batch_most, partition.batch_bad, job.failures, job.refused_hard, job.deadline_at
     FROM call JOIN running ON running.call_id = call.id JOIN job ON job.id = running.job_id
     JOIN partition ON partition.id = call.partition_id WHERE call.id = ?1";
 /// A call whose lease ran out before it was settled. `awaits`: nothing was sent after it, and the job
 /// has not ended otherwise, so that its answer still counts.
 pub(super) const LOST: &str =
     "SELECT attempt.id AS attempt_id, attempt.job_id, attempt.n, job.partition_id,
-        job.repeatable, partition.key, partition.answered, partition.hard_refusals, job.failures,
-        job.refused_hard, job.deadline_at, shape.method, coalesce(redirect.as_get, 0) AS as_get,
+        job.repeatable, partition.key, partition.answered, partition.hard_refusals,
+        partition.batch_most, partition.batch_bad, job.failures, job.refused_hard, job.deadline_at,
+        shape.method, coalesce(redirect.as_get, 0) AS as_get,
         job.state IN ('queued', 'unsure')
             AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)
             AND NOT EXISTS (SELECT 1 FROM attempt AS later
@@ -314,6 +320,8 @@ pub(super) const ATTEMPTS_LOSE: &str = "INSERT INTO attempt (job_id, n, call_id,
     SELECT job_id, n, call_id, :sent FROM running WHERE call_id = :call";
 pub(super) const JOBS_COUNT_ATTEMPT: &str = "UPDATE job SET attempts = attempts + 1
     WHERE id IN (SELECT job_id FROM running WHERE call_id = ?1)";
+pub(super) const JOBS_OF_CALL: &str = "SELECT count(*) FROM running WHERE call_id = ?1";
+pub(super) const JOB_COLUMNS: &str = "SELECT columns FROM job WHERE id = ?1";
 pub(super) const JOBS_UNSURE: &str = "UPDATE job SET state = 'unsure', ended_at = :now,
     detail = 'it may have been sent before its process ended'
     WHERE id IN (SELECT job_id FROM running WHERE call_id = :call)";

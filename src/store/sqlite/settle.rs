@@ -1,32 +1,33 @@
-//! The settle: ends a call, moves its job, opens or closes what the answer concerns.
+//! The settle: ends a call, moves its jobs, opens or closes what the answer concerns.
 //!
 //! | file | noun |
 //! | --- | --- |
-//! | `part` | the job's part in the call, still leased or lost |
+//! | `part` | the call, still leased or lost, and its jobs' parts in it |
+//! | `mover` | what becomes of each job |
+//! | `refund` | what the call took and did not use |
 //! | `verdict` | what the answer opens, blocks or holds |
 
+mod mover;
 mod part;
+mod refund;
 mod verdict;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use rusqlite::named_params;
 
-use super::instances::{Block, Index, Instances, TakenFrom, from_json};
-use super::sweep::Late;
-use super::usage::give_back_all;
+use super::instances::{Block, Index, Instances, from_json};
+use super::usage::stored;
 use super::writer::Txn;
 use super::{places, queries};
-use crate::clock::Timestamp;
 use crate::crash;
-use crate::job::{CallId, Columns, JobId, JobState};
-use crate::next::{Facts, JobNext, Next, next};
-use crate::quota::budget::Counts;
-use crate::quota::decide::Taken;
-use crate::quota::{LimitRule, Upstream};
-use crate::reading::Reason;
-use crate::store::{SettleEnd, Settled, Settlement};
-use part::{Part, Standing};
+use crate::job::{CallId, Columns, JobId};
+use crate::next::{Facts, Next, next};
+use crate::quota::Upstream;
+use crate::quota::batch::Size;
+use crate::reading::Reading;
+use crate::store::{ItemEnd, SettleEnd, Settled, Settlement};
+use part::{Carried, Part, Standing};
 
 pub(super) fn mark(txn: &Txn<'_>, calls: &[CallId]) -> rusqlite::Result<()> {
     let mut mark = txn.conn.prepare_cached(queries::CALL_MARK)?;
@@ -45,14 +46,14 @@ pub(super) fn settle(
     let mut partitions = BTreeMap::new();
     let mut all = Vec::with_capacity(settlements.len());
     for settlement in settlements {
-        let settled = match Part::find(txn, upstream, settlement.call)? {
-            Some(part) => {
-                partitions.entry(part.partition).or_insert(part.answered);
+        let settled = match Carried::find(txn, upstream, settlement.call)? {
+            Some(carried) => {
+                partitions.entry(carried.partition).or_insert(carried.answered);
                 keep_body(txn, settlement)?;
-                Settle::new(txn, upstream, settlement, part)?.run()?
+                Settle::new(txn, upstream, settlement, carried)?.run()?
             }
             // It was settled before, or given back.
-            None => settled(settlement.call, None),
+            None => nothing_moved(settlement.call),
         };
         all.push(settled);
     }
@@ -63,15 +64,16 @@ pub(super) fn settle(
         }
     }
     let first = partitions.values().any(|answered| !answered);
-    if first || all.iter().any(|settled| !matches!(settled.end, SettleEnd::Ended(_))) {
+    let has_ended = |settled: &Settled| matches!(settled.end, SettleEnd::Ended(_));
+    if first || !all.iter().all(|one| has_ended(one) && one.more.is_empty()) {
         places::bump_news(txn.conn)?;
     }
     Ok(all)
 }
 
-/// Where nothing moved.
-fn settled(call: CallId, job: Option<JobId>) -> Settled {
-    Settled { call, job, end: SettleEnd::Late, block: None, hold: None }
+fn nothing_moved(call: CallId) -> Settled {
+    let (job, end, more) = (None, SettleEnd::Late, Vec::new());
+    Settled { call, job, end, more, split: None, block: None, hold: None }
 }
 
 /// One settle at work.
@@ -80,7 +82,11 @@ struct Settle<'t> {
     upstream: &'t Upstream,
     upstream_id: i64,
     settlement: &'t Settlement,
-    part: Part,
+    /// What it says of more than single jobs.
+    reading: &'t Reading,
+    /// What it says of single jobs of a batch.
+    items: HashMap<JobId, &'t ItemEnd>,
+    carried: Carried,
     columns: Columns,
     instances: Instances<'t>,
     /// The limit that the reading names, where it is declared; else it concerns the partition.
@@ -93,12 +99,13 @@ impl<'t> Settle<'t> {
         txn: &'t Txn<'t>,
         upstream: &'t Upstream,
         settlement: &'t Settlement,
-        part: Part,
+        carried: Carried,
     ) -> rusqlite::Result<Self> {
         let upstream_id = places::upstream_id(txn.conn, &upstream.name)?;
         let mut instances = Instances::new(txn.conn, txn.now, upstream_id, upstream);
-        let columns = from_json(&part.partition_key);
-        let named = settlement.reading.limit.as_deref();
+        let columns = from_json(&carried.partition_key);
+        let reading = settlement.general();
+        let named = reading.limit.as_deref();
         let limit = named.and_then(|name| upstream.limits.iter().position(|l| l.name == name));
         let index = match limit {
             Some(limit) => instances.of_limit(limit, &columns)?,
@@ -109,7 +116,9 @@ impl<'t> Settle<'t> {
             upstream,
             upstream_id,
             settlement,
-            part,
+            reading,
+            items: settlement.items.iter().map(|item| (item.job, item)).collect(),
+            carried,
             columns,
             instances,
             limit,
@@ -119,23 +128,42 @@ impl<'t> Settle<'t> {
 
     fn run(mut self) -> rusqlite::Result<Settled> {
         let block = self.block(self.index);
-        let next = next(&self.settlement.reading, &self.facts(&block));
+        let parts = std::mem::take(&mut self.carried.parts);
+        let moves: Vec<Next> =
+            parts.iter().map(|part| self.next_of(part, &block, &parts)).collect();
         crash::stop("next");
-        self.end_call(&next)?;
-        let mut settled = settled(self.settlement.call, Some(self.part.job));
-        let has_hint = self.settlement.reading.retry_at.is_some();
-        match self.part.standing {
-            // The job went on without this call. What the upstream asked for still counts.
-            Standing::Overtaken if has_hint => settled.block = self.close(&next, block)?,
-            Standing::Overtaken => return Ok(settled),
-            Standing::Leased | Standing::Awaited => {
-                settled.end = self.move_job(&next)?;
-                if next.is_open() {
-                    self.open()?;
-                } else {
-                    settled.block = self.close(&next, block)?;
-                    settled.hold = self.hold(&next)?;
-                }
+        self.give_back_unused(&parts, &moves)?;
+        remove_call(self.txn, self.settlement.call)?;
+        let mut settled = nothing_moved(self.settlement.call);
+        let mut overtaken = true;
+        for (part, next) in parts.iter().zip(&moves) {
+            self.record(part, next)?;
+            overtaken &= part.standing == Standing::Overtaken;
+            let end = match part.standing {
+                // The job went on without this call.
+                Standing::Overtaken => SettleEnd::Late,
+                Standing::Leased | Standing::Awaited => self.move_job(part, next)?,
+            };
+            match settled.job {
+                None => (settled.job, settled.end) = (Some(part.job), end),
+                Some(_) => settled.more.push((part.job, end)),
+            }
+        }
+        let Some(first) = parts.first() else { return Ok(settled) };
+        let jobs = if self.items.is_empty() { parts.len() } else { 1 };
+        let verdict = next(self.reading, &self.facts(first, &block, jobs));
+        // What the upstream asked for still counts where the job went on without the call.
+        let has_hint = self.reading.retry_at.is_some();
+        match (overtaken, verdict.is_open()) {
+            (true, _) if has_hint => settled.block = self.close(&verdict, block)?,
+            (true, _) => {}
+            (false, true) => {
+                self.open()?;
+                settled.split = self.learn_size(&moves)?;
+            }
+            (false, false) => {
+                settled.block = self.close(&verdict, block)?;
+                settled.hold = self.hold(&verdict)?;
             }
         }
         Ok(settled)
@@ -145,18 +173,27 @@ impl<'t> Settle<'t> {
         self.instances.get(index).map(|instance| instance.block.clone()).unwrap_or_default()
     }
 
-    fn facts(&self, block: &Block) -> Facts<'t> {
+    /// What becomes of one job, by what the answer says of it.
+    fn next_of(&self, part: &Part, block: &Block, all: &[Part]) -> Next {
+        match self.items.get(&part.job) {
+            Some(item) => next(&item.reading, &self.facts(part, block, 1)),
+            None => next(&self.settlement.reading, &self.facts(part, block, all.len())),
+        }
+    }
+
+    fn facts(&self, part: &Part, block: &Block, jobs: usize) -> Facts<'t> {
         let same = self.goes_on(block);
         Facts {
             now: self.txn.now,
             policy: &self.upstream.retry,
-            repeatable: self.part.repeatable,
+            repeatable: self.carried.repeatable,
             left: self.settlement.left,
+            jobs,
             redirected: self.settlement.redirect.is_some(),
-            deadline_at: self.part.deadline_at,
-            failures: self.part.failures,
-            job_refused_hard: self.part.refused_hard,
-            hard_refusals: self.part.hard_refusals,
+            deadline_at: part.deadline_at,
+            failures: part.failures,
+            job_refused_hard: part.refused_hard,
+            hard_refusals: self.carried.hard_refusals,
             refusals: block.refusals,
             reason_since: block.since.filter(|_| same),
             random: self.settlement.random,
@@ -165,139 +202,32 @@ impl<'t> Settle<'t> {
 
     /// Whether the block has the reason of this refusal, or the one that it becomes: it stands since then.
     fn goes_on(&self, block: &Block) -> bool {
-        let reading = &self.settlement.reading;
-        let then = reading.becomes.map(|(_, then)| then);
+        let then = self.reading.becomes.map(|(_, then)| then);
         let known = block.reason.as_deref();
-        [Some(reading.reason), then].into_iter().flatten().any(|one| Some(one.name()) == known)
+        [Some(self.reading.reason), then].into_iter().flatten().any(|one| Some(one.name()) == known)
     }
 
-    /// Removes the call, records its attempt, and gives back what it did not use.
-    fn end_call(&self, next: &Next) -> rusqlite::Result<()> {
-        if !self.settlement.left {
-            self.give_back(&self.part.taken)?;
-        } else if !next.is_open() {
-            self.give_back(&self.refundable())?;
+    /// Takes note of how many jobs the partition's next batches may carry. Tells it where they are fewer.
+    fn learn_size(&self, moves: &[Next]) -> rusqlite::Result<Option<usize>> {
+        let Some(batch) = &self.upstream.batch else { return Ok(None) };
+        let known = self.carried.size;
+        let size = known.unwrap_or(Size { most: batch.max_items, bad: None });
+        let split = moves.iter().any(|next| next.split);
+        let alone = moves.len() == 1 && moves.iter().all(|next| next.reason.is_permanent());
+        let learned = match (split, alone) {
+            (false, true) if known.is_none() => return Ok(None),
+            (true, _) | (false, true) => size.refused(moves.len()),
+            (false, false) => size.passed(moves.len(), batch.max_items),
+        };
+        if Some(learned) != known && (known.is_some() || learned.most < batch.max_items) {
+            let kept = Some(learned).filter(|kept| kept.most < batch.max_items);
+            let mut set = self.txn.conn.prepare_cached(queries::PARTITION_BATCH)?;
+            set.execute(named_params! {
+                ":id": self.carried.partition, ":most": kept.map(|kept| stored(kept.most as u64)),
+                ":bad": kept.and_then(|kept| kept.bad).map(|bad| stored(bad as u64)),
+            })?;
         }
-        remove_call(self.txn, self.settlement.call)?;
-        let query = match self.part.standing {
-            Standing::Leased => queries::ATTEMPT_ADD,
-            Standing::Awaited | Standing::Overtaken => queries::ATTEMPT_COMPLETE,
-        };
-        let reading = &self.settlement.reading;
-        self.txn.conn.prepare_cached(query)?.execute(named_params! {
-            ":job": self.part.job.0, ":n": self.part.n, ":call": self.settlement.call.0,
-            ":sent": self.settlement.sent_at.as_nanos(), ":ended": self.txn.now.store.as_nanos(),
-            ":status": self.settlement.status, ":reason": next.reason.name(),
-            ":source": reading.source, ":limit": reading.limit,
-            ":hint": reading.retry_at.map(|at| self.txn.now.to_store(at).as_nanos()),
-            ":detail": reading.detail,
-            ":redirect": self.settlement.redirect.as_ref().map(|redirect| &redirect.url),
-        })?;
-        Ok(())
-    }
-
-    fn give_back(&self, taken: &[TakenFrom]) -> rusqlite::Result<()> {
-        give_back_all(self.txn.conn, taken)?;
-        taken.iter().try_for_each(|from| places::wake_now(self.txn, from.instance))
-    }
-
-    /// What goes back after a refusal: units of budgets that count only accepted calls.
-    fn refundable(&self) -> Vec<TakenFrom> {
-        let accepted = |rule: &LimitRule| match rule {
-            LimitRule::Budget(budget) => budget.counts == Counts::Accepted,
-            LimitRule::Rolling(rolling) => rolling.counts == Counts::Accepted,
-            _ => false,
-        };
-        let limits = self.upstream.limits.iter();
-        let names: Vec<_> = limits
-            .filter(|limit| accepted(limit.rule_for(&self.columns)))
-            .map(|limit| limit.name.as_str())
-            .collect();
-        if names.is_empty() {
-            return Vec::new();
-        }
-        let of = |instance: i64| -> rusqlite::Result<String> {
-            let mut query = self.txn.conn.prepare_cached(queries::INSTANCE_NAME)?;
-            query.query_row([instance], |row| row.get(0))
-        };
-        let refunds = |taken: &&TakenFrom| {
-            matches!(taken.what, Taken::Budget { .. } | Taken::Rolling { .. })
-                && of(taken.instance).is_ok_and(|name| names.contains(&name.as_str()))
-        };
-        self.part.taken.iter().filter(refunds).cloned().collect()
-    }
-
-    fn move_job(&self, next: &Next) -> rusqlite::Result<SettleEnd> {
-        if self.part.standing == Standing::Awaited && next.job == JobNext::Unsure {
-            // It is already, since its lease ran out.
-            return Ok(SettleEnd::Late);
-        }
-        let detail = &self.settlement.reading.detail;
-        let mut late = None;
-        let (state, detail) = match next.job {
-            JobNext::Again { due_at, failure } => {
-                self.queue_again(next, due_at, failure)?;
-                self.redirect()?;
-                return Ok(SettleEnd::Again(due_at));
-            }
-            JobNext::Done => (JobState::Done, detail.clone()),
-            JobNext::Failed => (JobState::Failed, detail.clone()),
-            JobNext::Unsure => (JobState::Unsure, detail.clone()),
-            JobNext::Expired { could_go_at } => {
-                let limit = self.limit.and_then(|limit| self.upstream.limits.get(limit));
-                let limit = limit.map(|limit| limit.name.as_str());
-                let told = late.insert(Late { could_go_at, limit }).told(self.txn);
-                let said = if detail.is_empty() { told } else { format!("{told}; {detail}") };
-                (JobState::Expired, said)
-            }
-        };
-        self.end_job(state, next.reason, &detail, late)?;
-        Ok(SettleEnd::Ended(state))
-    }
-
-    fn queue_again(&self, next: &Next, due_at: Timestamp, failure: bool) -> rusqlite::Result<()> {
-        let mut again = self.txn.conn.prepare_cached(queries::JOB_AGAIN)?;
-        again.execute(named_params! {
-            ":id": self.part.job.0, ":n": self.part.n, ":due": due_at.as_nanos(),
-            ":now": self.txn.now.store.as_nanos(),
-            ":failures": self.part.failures + u32::from(failure), ":hard": next.refused_hard,
-            ":status": self.settlement.status, ":reason": next.reason.name(),
-            ":detail": self.settlement.reading.detail,
-        })?;
-        Ok(())
-    }
-
-    /// The job's next call goes to another address.
-    fn redirect(&self) -> rusqlite::Result<()> {
-        let Some(redirect) = &self.settlement.redirect else { return Ok(()) };
-        let mut set = self.txn.conn.prepare_cached(queries::REDIRECT_SET)?;
-        set.execute(named_params! {
-            ":job": self.part.job.0, ":url": redirect.url, ":hops": redirect.hops,
-            ":as_get": redirect.as_get, ":away": redirect.away,
-        })?;
-        Ok(())
-    }
-
-    fn end_job(
-        &self,
-        state: JobState,
-        reason: Reason,
-        detail: &str,
-        late: Option<Late<'_>>,
-    ) -> rusqlite::Result<()> {
-        let fields = match self.settlement.fields.is_empty() {
-            true => None,
-            false => serde_json::to_string(&self.settlement.fields).ok(),
-        };
-        let mut end = self.txn.conn.prepare_cached(queries::JOB_END)?;
-        end.execute(named_params! {
-            ":id": self.part.job.0, ":n": self.part.n, ":state": state.name(),
-            ":now": self.txn.now.store.as_nanos(), ":status": self.settlement.status,
-            ":reason": reason.name(), ":detail": detail, ":fields": fields,
-            ":could_go": late.map(|late| late.could_go_at.as_nanos()),
-            ":limit": late.and_then(|late| late.limit),
-        })?;
-        Ok(())
+        Ok(split.then_some(learned.most))
     }
 }
 

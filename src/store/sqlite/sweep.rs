@@ -99,7 +99,9 @@ fn lose_call(txn: &Txn<'_>, lost: &Lost, swept: &mut Swept) -> rusqlite::Result<
         let jobs = unsure.execute(named_params! { ":call": lost.call.0, ":now": now })?;
         swept.unsure += jobs as u64;
     } else {
-        swept.returned += 1;
+        let mut jobs = conn.prepare_cached(queries::JOBS_OF_CALL)?;
+        let jobs: u32 = jobs.query_row([lost.call.0], |row| row.get(0))?;
+        swept.returned += u64::from(jobs);
     }
     settle::unprobe(txn, lost.call)?;
     settle::remove_call(txn, lost.call)?;

@@ -9,7 +9,7 @@ use paceline::template::{Secret, Template};
 /// templates beside those of its quota file.
 pub fn unset<'t>(upstream: &'t Upstream, more: impl Iterator<Item = &'t String>) -> Vec<String> {
     let request = &upstream.request;
-    let own = request.url.iter().chain(&request.body).chain(request.headers.values());
+    let own = request.url.iter().chain(upstream.body()).chain(request.headers.values());
     let credentials = upstream.credentials.values().flat_map(|one| one.secret.values());
     let templates = own.chain(credentials).chain(more);
     let mut names = BTreeSet::new();

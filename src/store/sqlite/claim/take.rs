@@ -1,10 +1,11 @@
-//! One job becomes a call, with its permits.
+//! Jobs become a call, with its permits.
 
 use rusqlite::named_params;
 
+use super::group::Group;
 use super::turns::{Asked, HeadJob, Turn};
 use super::wait::{Permit, Refused};
-use super::{Cost, Decision, LimitRule, Round, decide};
+use super::{Decision, LimitRule, Round};
 use crate::clock::Timestamp;
 use crate::job::CallId;
 use crate::store::sqlite::instances::{Index, TakenFrom};
@@ -27,94 +28,79 @@ struct Took {
 }
 
 impl Round<'_> {
-    /// Asks for the partition's next job.
+    /// Asks for the partition's next job, or for as many as go in one call.
     pub(super) fn serve_one(&mut self, turn: &mut Turn) -> rusqlite::Result<Asked> {
-        let Some(job) = turn.jobs.pop_front() else { return Ok(Asked::Gone) };
-        let permits = self.permits(turn, &job)?;
-        let mut asks: Vec<_> = permits
-            .iter()
-            .filter_map(|(limit, index, cost)| {
-                self.instances.ask(*limit, *index, &turn.columns, *cost)
-            })
-            .collect();
-        asks.extend(turn.gate.and_then(|gate| self.instances.ask_gate(gate)));
-        match decide(&asks, self.txn.now, self.earliest) {
-            Decision::Admit { slot } => self.take(turn, job, &permits, slot),
+        let Some(first) = turn.jobs.pop_front() else { return Ok(Asked::Gone) };
+        let Group { mut jobs, permits, decision } = self.group(turn, first)?;
+        match decision {
+            Decision::Admit { slot } => self.take(turn, jobs, &permits, slot),
             Decision::Wait { until, limit, blocked } => {
-                self.wait(turn, &job, &permits, Refused { limit, until: Some(until), blocked })
+                self.wait(turn, &jobs, &permits, Refused { limit, until: Some(until), blocked })
             }
             Decision::Busy { limit } => {
-                self.wait(turn, &job, &permits, Refused { limit, until: None, blocked: false })
+                self.wait(turn, &jobs, &permits, Refused { limit, until: None, blocked: false })
             }
             Decision::Never { limit } => {
                 self.claimed.failed += 1;
-                sweep::fail_oversized(self.txn, job.id, &limit)?;
+                sweep::fail_oversized(self.txn, jobs.swap_remove(0).id, &limit)?;
                 Ok(Asked::Gone)
             }
-        }
-    }
-
-    /// The limits that the job must pass.
-    fn permits(&mut self, turn: &Turn, job: &HeadJob) -> rusqlite::Result<Vec<Permit>> {
-        let mut permits = Vec::with_capacity(self.shared.len() + self.keyed.len());
-        for (limit, index) in &self.shared {
-            permits.push((*limit, *index, self.cost(*limit, job)));
-        }
-        for limit in &self.keyed {
-            let index = self.instances.of_limit(*limit, &turn.columns)?;
-            permits.push((*limit, index, self.cost(*limit, job)));
-        }
-        Ok(permits)
-    }
-
-    fn cost(&self, limit: usize, job: &HeadJob) -> u64 {
-        match self.limit(limit).map(|limit| &limit.cost) {
-            Some(Cost::Column(name)) => {
-                // A figure that cannot be read can never be charged right: it counts as endless.
-                job.columns.get(name).map_or(1, |text| text.trim().parse().unwrap_or(u64::MAX))
-            }
-            _ => 1,
         }
     }
 
     fn take(
         &mut self,
         turn: &mut Turn,
-        job: HeadJob,
+        jobs: Vec<HeadJob>,
         permits: &[Permit],
         slot: Timestamp,
     ) -> rusqlite::Result<Asked> {
-        if job.deadline_at.is_some_and(|deadline| deadline < slot) {
-            self.claimed.expired += 1;
-            sweep::expire_job(self.txn, job.id, Late { could_go_at: slot, limit: None })?;
-            return Ok(Asked::Gone);
+        let is_late = |job: &HeadJob| job.deadline_at.is_some_and(|deadline| deadline < slot);
+        if jobs.iter().any(is_late) {
+            return self.expire_late(turn, jobs, slot);
         }
+        let mut jobs = jobs.into_iter();
+        let Some(first) = jobs.next() else { return Ok(Asked::Gone) };
         self.call_seq += 1;
         let took = self.charge(turn, permits, slot)?;
         let request = &self.wish.upstream.request;
+        let is_repeatable = |job: &HeadJob| {
+            job.redirect.as_ref().is_some_and(|redirect| redirect.as_get)
+                || job.repeatable && request.is_repeatable(&job.request.method)
+        };
         let call = Call {
             id: CallId(self.call_seq),
             partition: turn.columns.clone(),
             slot_at: slot,
             expires_at: slot + request.timeout + LEASE_MARGIN,
             block_seq: self.block_seq,
-            repeatable: job.redirect.as_ref().is_some_and(|redirect| redirect.as_get)
-                || job.repeatable && request.is_repeatable(&job.request.method),
+            repeatable: is_repeatable(&first) && jobs.as_slice().iter().all(is_repeatable),
             paced: took.paced,
-            job: ClaimedJob {
-                id: job.id,
-                attempt: job.attempts + 1,
-                added_at: job.added_at,
-                request: job.request,
-                redirect: job.redirect,
-                columns: job.columns,
-                deadline_at: job.deadline_at,
-            },
+            job: first.claimed(),
+            more: jobs.map(HeadJob::claimed).collect(),
         };
         self.record(turn.partition, &call, &took)?;
         turn.served = Some(call.id);
         self.claimed.calls.push(call);
         Ok(Asked::Taken)
+    }
+
+    /// Jobs that would be too late at their slot expire; the others of their batch are asked for again.
+    fn expire_late(
+        &mut self,
+        turn: &mut Turn,
+        jobs: Vec<HeadJob>,
+        slot: Timestamp,
+    ) -> rusqlite::Result<Asked> {
+        for job in jobs.into_iter().rev() {
+            if job.deadline_at.is_some_and(|deadline| deadline < slot) {
+                self.claimed.expired += 1;
+                sweep::expire_job(self.txn, job.id, Late { could_go_at: slot, limit: None })?;
+            } else {
+                turn.jobs.push_front(job);
+            }
+        }
+        Ok(Asked::Gone)
     }
 
     /// Takes what the call needs of each limit, and the probe of what a block left half open.
@@ -151,13 +137,30 @@ impl Round<'_> {
             ":slot": call.slot_at.as_nanos(), ":expires": call.expires_at.as_nanos(),
             ":repeatable": call.repeatable, ":taken": taken,
         })?;
-        conn.prepare_cached(queries::RUNNING_ADD)?.execute(named_params! {
-            ":job": call.job.id.0, ":call": call.id.0, ":n": call.job.attempt,
-        })?;
+        let mut running = conn.prepare_cached(queries::RUNNING_ADD)?;
+        for job in call.jobs() {
+            running.execute(named_params! {
+                ":job": job.id.0, ":call": call.id.0, ":n": job.attempt,
+            })?;
+        }
         for instance in &took.flights {
             let mut add = conn.prepare_cached(queries::IN_FLIGHT_ADD)?;
             add.execute(named_params! { ":instance": instance, ":call": call.id.0 })?;
         }
         Ok(())
+    }
+}
+
+impl HeadJob {
+    fn claimed(self) -> ClaimedJob {
+        ClaimedJob {
+            id: self.id,
+            attempt: self.attempts + 1,
+            added_at: self.added_at,
+            request: self.request,
+            redirect: self.redirect,
+            columns: self.columns,
+            deadline_at: self.deadline_at,
+        }
     }
 }

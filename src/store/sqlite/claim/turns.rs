@@ -7,6 +7,7 @@ use rusqlite::named_params;
 use super::Round;
 use crate::clock::Timestamp;
 use crate::job::{CallId, Columns, JobId, Request};
+use crate::quota::batch::Batch;
 use crate::redirect::Redirect;
 use crate::store::sqlite::instances::{Index, from_json};
 use crate::store::sqlite::places;
@@ -30,6 +31,7 @@ pub(super) struct HeadJob {
     pub id: JobId,
     pub attempts: u32,
     pub added_at: Timestamp,
+    pub due_at: Timestamp,
     pub deadline_at: Option<Timestamp>,
     pub repeatable: bool,
     pub request: Request,
@@ -56,6 +58,8 @@ pub(super) struct Ready {
     priority: u8,
     has_gate: bool,
     answered: bool,
+    /// Jobs in its next batches, where that is less than usual.
+    batch_most: Option<u32>,
 }
 
 impl Round<'_> {
@@ -74,7 +78,7 @@ impl Round<'_> {
             };
             match share {
                 0 => self.wait_for_answer(&ready)?,
-                share => turns.push(self.turn(ready, share)?),
+                share => turns.extend(self.turn(ready, share)?),
             }
         }
         Ok(Some(turns))
@@ -96,6 +100,7 @@ impl Round<'_> {
                     priority: row.get("head_priority")?,
                     has_gate: row.get::<_, Option<i64>>("gate_id")?.is_some(),
                     answered: row.get("answered")?,
+                    batch_most: row.get("batch_most")?,
                 })
             },
         )?;
@@ -103,16 +108,27 @@ impl Round<'_> {
     }
 
     /// Where the priority was noted too high, there are no jobs, and the partition is looked at anew
-    /// when it leaves.
-    fn turn(&mut self, ready: Ready, share: usize) -> rusqlite::Result<Turn> {
-        let jobs = self.head_jobs(ready.id, ready.priority, share)?;
+    /// when it leaves. Of batches one is put together at a turn. `None`: it waits for more jobs.
+    fn turn(&mut self, ready: Ready, share: usize) -> rusqlite::Result<Option<Turn>> {
+        let batch = self.wish.upstream.batch.as_ref();
+        let most = batch.map_or(share, |batch| {
+            ready.batch_most.map_or(usize::MAX, |most| most as usize).min(batch.max_items)
+        });
+        let jobs = self.head_jobs(ready.id, ready.priority, most)?;
+        if let Some(until) = batch.and_then(|batch| lingers(batch, &jobs, most))
+            && until > self.txn.now.store
+        {
+            let mut linger = self.txn.conn.prepare_cached(queries::PARTITION_LINGER)?;
+            linger.execute(named_params! { ":id": ready.id, ":at": until.as_nanos() })?;
+            return Ok(None);
+        }
         let columns = from_json(&ready.key);
         let gate = match ready.has_gate {
             true => Some(self.instances.own_gate(&columns)?),
             false => None,
         };
-        let is_all = jobs.len() < share;
-        Ok(Turn { partition: ready.id, columns, gate, jobs, is_all, served: None })
+        let is_all = jobs.len() < most;
+        Ok(Some(Turn { partition: ready.id, columns, gate, jobs, is_all, served: None }))
     }
 
     fn head_jobs(
@@ -145,6 +161,12 @@ impl Round<'_> {
     }
 }
 
+/// Until when a batch of these jobs waits for more. One that was on its way already does not.
+fn lingers(batch: &Batch, jobs: &VecDeque<HeadJob>, most: usize) -> Option<Timestamp> {
+    let first = jobs.front().filter(|first| first.attempts == 0)?;
+    batch.lingers(jobs.len(), most, first.due_at)
+}
+
 fn head_job(row: &rusqlite::Row<'_>) -> rusqlite::Result<HeadJob> {
     let has_body: bool = row.get("has_body")?;
     let deadline: Option<i64> = row.get("deadline_at")?;
@@ -152,6 +174,7 @@ fn head_job(row: &rusqlite::Row<'_>) -> rusqlite::Result<HeadJob> {
         id: JobId(row.get("id")?),
         attempts: row.get("attempts")?,
         added_at: Timestamp::from_nanos(row.get("added_at")?),
+        due_at: Timestamp::from_nanos(row.get("due_at")?),
         deadline_at: deadline.map(Timestamp::from_nanos),
         repeatable: row.get("repeatable")?,
         request: Request {

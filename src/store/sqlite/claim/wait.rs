@@ -35,7 +35,7 @@ impl Round<'_> {
     pub(super) fn wait(
         &mut self,
         turn: &Turn,
-        job: &HeadJob,
+        jobs: &[HeadJob],
         permits: &[Permit],
         refused: Refused,
     ) -> rusqlite::Result<Asked> {
@@ -48,7 +48,7 @@ impl Round<'_> {
         if let Some(until) = refused.until
             && self.expire(
                 turn,
-                job,
+                jobs,
                 Late { could_go_at: until, limit: refused.limit.as_deref() },
             )?
         {
@@ -113,18 +113,21 @@ impl Round<'_> {
     }
 
     /// Ends jobs that would be too late by then. Where jobs take different units, what holds back
-    /// one may let another go: then only this one is looked at. Tells whether it is gone.
-    fn expire(&mut self, turn: &Turn, job: &HeadJob, late: Late<'_>) -> rusqlite::Result<bool> {
+    /// one may let another go: then only these are looked at. Tells whether any of them is gone.
+    fn expire(&mut self, turn: &Turn, jobs: &[HeadJob], late: Late<'_>) -> rusqlite::Result<bool> {
         if !self.has_costs {
             self.claimed.expired += sweep::expire_partition(self.txn, turn.partition, late)?;
             return Ok(false);
         }
-        let too_late = job.deadline_at.is_some_and(|deadline| deadline < late.could_go_at);
-        if too_late {
+        let too_late =
+            |job: &&HeadJob| job.deadline_at.is_some_and(|deadline| deadline < late.could_go_at);
+        let mut any = false;
+        for job in jobs.iter().filter(too_late) {
             sweep::expire_job(self.txn, job.id, late)?;
             self.claimed.expired += 1;
+            any = true;
         }
-        Ok(too_late)
+        Ok(any)
     }
 
     fn wait_at(&mut self, partition: i64, place: Place, refused: &Refused) -> rusqlite::Result<()> {

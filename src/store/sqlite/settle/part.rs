@@ -1,15 +1,16 @@
-//! The job's part in the call that is settled.
+//! The call that is settled, and its jobs' parts in it.
 
-use rusqlite::{OptionalExtension, Row};
+use rusqlite::{CachedStatement, Row};
 
 use crate::clock::Timestamp;
 use crate::job::{CallId, JobId};
 use crate::quota::Upstream;
+use crate::quota::batch::Size;
 use crate::store::sqlite::instances::TakenFrom;
 use crate::store::sqlite::queries;
 use crate::store::sqlite::writer::Txn;
 
-/// How the call stands to its job.
+/// How the call stands to a job of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     /// It is still leased.
@@ -20,79 +21,113 @@ pub(super) enum Standing {
     Overtaken,
 }
 
-/// A job's part in a call.
-pub(super) struct Part {
-    pub standing: Standing,
-    pub job: JobId,
-    pub n: u32,
+/// A call with the jobs that it carried.
+pub(super) struct Carried {
     pub partition: i64,
     pub partition_key: String,
     pub repeatable: bool,
     /// What may go back; nothing of a lease that ran out: what was spent stays spent.
     pub taken: Vec<TakenFrom>,
-    pub failures: u32,
-    pub refused_hard: bool,
-    pub deadline_at: Option<Timestamp>,
     /// Whether the partition's last call but for refusals was answered at all.
     pub answered: bool,
     /// Refusals in a row of the partition that only a person can lift.
     pub hard_refusals: u32,
+    /// What is known of the partition's batches; `None`: nothing that would keep them small.
+    pub size: Option<Size>,
+    /// At least one.
+    pub parts: Vec<Part>,
 }
 
-impl Part {
-    /// The part that this call's settlement ends; `None`: it ended before.
+/// A job's part in a call.
+pub(super) struct Part {
+    pub standing: Standing,
+    pub job: JobId,
+    pub n: u32,
+    pub failures: u32,
+    pub refused_hard: bool,
+    pub deadline_at: Option<Timestamp>,
+}
+
+impl Carried {
+    /// What this call's settlement ends; `None`: it ended before.
     pub fn find(
         txn: &Txn<'_>,
         upstream: &Upstream,
         call: CallId,
-    ) -> rusqlite::Result<Option<Part>> {
-        let mut query = txn.conn.prepare_cached(queries::LEASED)?;
-        let leased = query.query_row([call.0], Part::leased).optional()?;
+    ) -> rusqlite::Result<Option<Carried>> {
+        let leased = txn.conn.prepare_cached(queries::LEASED)?;
+        let leased = Carried::read(leased, call, Carried::leased, |_| Ok(Standing::Leased))?;
         if leased.is_some() {
             return Ok(leased);
         }
-        let mut query = txn.conn.prepare_cached(queries::LOST)?;
-        query.query_row([call.0], |row| Part::lost(row, upstream)).optional()
+        let lost = txn.conn.prepare_cached(queries::LOST)?;
+        Carried::read(
+            lost,
+            call,
+            |row| Carried::lost(row, upstream),
+            |row| Ok(if row.get("awaits")? { Standing::Awaited } else { Standing::Overtaken }),
+        )
     }
 
-    fn leased(row: &Row<'_>) -> rusqlite::Result<Part> {
+    /// One row a job; the first tells of the call as well.
+    fn read(
+        mut query: CachedStatement<'_>,
+        call: CallId,
+        whole: impl Fn(&Row<'_>) -> rusqlite::Result<Carried>,
+        standing: impl Fn(&Row<'_>) -> rusqlite::Result<Standing>,
+    ) -> rusqlite::Result<Option<Carried>> {
+        let mut rows = query.query([call.0])?;
+        let mut carried: Option<Carried> = None;
+        while let Some(row) = rows.next()? {
+            let part = Part::read(row, standing(row)?)?;
+            match &mut carried {
+                Some(carried) => carried.parts.push(part),
+                None => carried = Some(Carried { parts: vec![part], ..whole(row)? }),
+            }
+        }
+        Ok(carried)
+    }
+
+    fn leased(row: &Row<'_>) -> rusqlite::Result<Carried> {
         let taken: String = row.get("taken")?;
         let taken = serde_json::from_str(&taken).unwrap_or_default();
-        let repeatable = row.get("repeatable")?;
-        Part::read(row, Standing::Leased, repeatable, taken)
+        Carried::whole(row, row.get("repeatable")?, taken)
     }
 
-    fn lost(row: &Row<'_>, upstream: &Upstream) -> rusqlite::Result<Part> {
-        let standing = match row.get("awaits")? {
-            true => Standing::Awaited,
-            false => Standing::Overtaken,
-        };
+    fn lost(row: &Row<'_>, upstream: &Upstream) -> rusqlite::Result<Carried> {
         let method: String = row.get("method")?;
         let repeatable =
             row.get("as_get")? || row.get("repeatable")? && upstream.request.is_repeatable(&method);
-        Part::read(row, standing, repeatable, Vec::new())
+        Carried::whole(row, repeatable, Vec::new())
     }
 
-    fn read(
-        row: &Row<'_>,
-        standing: Standing,
-        repeatable: bool,
-        taken: Vec<TakenFrom>,
-    ) -> rusqlite::Result<Part> {
+    fn whole(row: &Row<'_>, repeatable: bool, taken: Vec<TakenFrom>) -> rusqlite::Result<Carried> {
+        let (most, bad): (Option<u32>, Option<u32>) =
+            (row.get("batch_most")?, row.get("batch_bad")?);
+        let bad = bad.map(|bad| bad as usize);
+        Ok(Carried {
+            partition: row.get("partition_id")?,
+            partition_key: row.get("key")?,
+            repeatable,
+            taken,
+            answered: row.get("answered")?,
+            hard_refusals: row.get("hard_refusals")?,
+            size: most.map(|most| Size { most: most as usize, bad }),
+            parts: Vec::new(),
+        })
+    }
+}
+
+impl Part {
+    fn read(row: &Row<'_>, standing: Standing) -> rusqlite::Result<Part> {
         let deadline: Option<i64> = row.get("deadline_at")?;
         Ok(Part {
             standing,
             job: JobId(row.get("job_id")?),
             n: row.get("n")?,
-            partition: row.get("partition_id")?,
-            partition_key: row.get("key")?,
-            repeatable,
-            taken,
             failures: row.get("failures")?,
             refused_hard: row.get("refused_hard")?,
             deadline_at: deadline.map(Timestamp::from_nanos),
-            answered: row.get("answered")?,
-            hard_refusals: row.get("hard_refusals")?,
         })
     }
 }

@@ -26,13 +26,13 @@ impl Settle<'_> {
             }
         }
         let silent = self.settlement.status.is_none();
-        if (answered && !self.part.answered) || (silent && self.part.answered) {
+        if (answered && !self.carried.answered) || (silent && self.carried.answered) {
             let mut set = self.txn.conn.prepare_cached(queries::PARTITION_ANSWERED)?;
-            set.execute(named_params! { ":id": self.part.partition, ":answered": answered })?;
+            set.execute(named_params! { ":id": self.carried.partition, ":answered": answered })?;
         }
-        if answered && self.part.hard_refusals > 0 {
+        if answered && self.carried.hard_refusals > 0 {
             let mut calm = self.txn.conn.prepare_cached(queries::PARTITION_HARD)?;
-            calm.execute(named_params! { ":id": self.part.partition, ":count": 0 })?;
+            calm.execute(named_params! { ":id": self.carried.partition, ":count": 0 })?;
         }
         Ok(())
     }
@@ -48,7 +48,7 @@ impl Settle<'_> {
         if limit.is_none() {
             let gate = self.instances.row(self.index)?;
             let mut set = self.txn.conn.prepare_cached(queries::PARTITION_GATE)?;
-            set.execute(named_params! { ":id": self.part.partition, ":gate": gate })?;
+            set.execute(named_params! { ":id": self.carried.partition, ":gate": gate })?;
             if let Some((shared, block)) = self.close_shared(next, until)? {
                 (limit, closed_until) = (Some(shared), block.until);
             }
@@ -74,7 +74,7 @@ impl Settle<'_> {
         let now = self.txn.now.store;
         let news = block.at.is_none_or(|at| self.settlement.sent_at > at);
         let standing = block.until.filter(|until| *until > now);
-        if !news && self.settlement.reading.retry_at.is_none() {
+        if !news && self.reading.retry_at.is_none() {
             return None;
         }
         let same = self.goes_on(&block);
@@ -82,7 +82,7 @@ impl Settle<'_> {
             at: if news { Some(now) } else { block.at },
             until: Some(standing.map_or(until, |standing| standing.max(until))),
             reason: Some(next.reason.name().to_owned()),
-            detail: Some(self.settlement.reading.detail.clone()),
+            detail: Some(self.reading.detail.clone()),
             since: block.since.filter(|_| same).or(Some(now)),
             // At least one, also where the last block has opened since: a probe goes first.
             refusals: (block.refusals + u32::from(news)).max(1),
@@ -143,15 +143,15 @@ impl Settle<'_> {
         if next.refused_hard {
             let mut count = self.txn.conn.prepare_cached(queries::PARTITION_HARD)?;
             count.execute(named_params! {
-                ":id": self.part.partition, ":count": self.part.hard_refusals + 1,
+                ":id": self.carried.partition, ":count": self.carried.hard_refusals + 1,
             })?;
         }
         let Some(why) = &next.hold else { return Ok(None) };
-        let said = &self.settlement.reading.detail;
+        let said = &self.reading.detail;
         let detail = if said.is_empty() { why.clone() } else { format!("{said} ({why})") };
         let mut set = self.txn.conn.prepare_cached(queries::PARTITION_HOLD)?;
         let held = set.execute(named_params! {
-            ":id": self.part.partition, ":now": self.txn.now.store.as_nanos(),
+            ":id": self.carried.partition, ":now": self.txn.now.store.as_nanos(),
             ":reason": next.reason.name(), ":detail": detail,
         })?;
         if held == 0 {

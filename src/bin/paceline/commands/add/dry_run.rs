@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use paceline::job::{Columns, NewJob};
-use paceline::quota::{Cost, Limit, Upstream};
+use paceline::quota::{Cost, Upstream};
 use paceline::report::finish::{Demand, Finish, finish};
 use paceline::report::instant;
 use paceline::report::limits::{self, counted, describe};
-use paceline::template::{Place, Template};
+use paceline::template::{Place, Secret, Template};
 use serde_json::{Value, json};
 
 use super::intake::Intake;
@@ -36,7 +36,7 @@ pub fn run(
     let rejected = intake.finish()?;
     let now = context.wall();
     let done = plan.finish(upstream, now);
-    let requests: Vec<Value> = plan.first.iter().map(|job| request(upstream, job)).collect();
+    let requests = plan.requests(upstream);
     if context.global.json {
         context.out.json(&json!({
             "upstream": upstream.name, "jobs": plan.jobs, "rejected": rejected,
@@ -75,10 +75,27 @@ impl Plan {
             let key: Vec<String> = limit.key.iter().map(value).collect();
             let columns = || limit.key.iter().map(|name| (name.clone(), value(name))).collect();
             let entry = self.units.entry((position, key)).or_insert_with(|| (0, columns()));
-            entry.0 = entry.0.saturating_add(cost(limit, &job));
+            entry.0 = entry.0.saturating_add(limit.cost.of(&[&job.columns]));
         }
         if self.first.len() < SHOWN {
             self.first.push(job);
+        }
+    }
+
+    /// The first requests: one a job, or one batch.
+    fn requests(&self, upstream: &Upstream) -> Vec<Value> {
+        let columns: Vec<&Columns> = self.first.iter().map(|job| &job.columns).collect();
+        let with_first = |job: &&NewJob| {
+            Some(&job.request) == self.first.first().map(|first| &first.request)
+                && Some(&job.partition) == self.first.first().map(|first| &first.partition)
+        };
+        match (&upstream.batch, self.first.first()) {
+            (Some(batch), Some(first)) => {
+                let together = self.first.iter().take_while(with_first).count();
+                let jobs = columns.get(..together.min(batch.max_items)).unwrap_or_default();
+                vec![request(upstream, first, jobs)]
+            }
+            _ => self.first.iter().map(|job| request(upstream, job, &[&job.columns])).collect(),
         }
     }
 
@@ -89,24 +106,19 @@ impl Plan {
             .filter_map(|((position, _), (units, columns))| {
                 let limit = upstream.limits.get(*position)?;
                 let rule = limit.rule_for(columns);
-                Some(Demand { limit: &limit.name, rule, units: *units, left: None, next_at: None })
+                let units = match (&upstream.batch, &limit.cost) {
+                    (Some(batch), Cost::Calls) => units.div_ceil(batch.max_items as u64),
+                    _ => *units,
+                };
+                Some(Demand { limit: &limit.name, rule, units, left: None, next_at: None })
             })
             .collect();
         finish(&demands, now)
     }
 }
 
-fn cost(limit: &Limit, job: &NewJob) -> u64 {
-    match &limit.cost {
-        Cost::Calls | Cost::Items => 1,
-        Cost::Column(name) => {
-            job.columns.get(name).and_then(|value| value.parse().ok()).unwrap_or(1)
-        }
-    }
-}
-
-/// A request as it would be sent; secrets are placeholders.
-fn request(upstream: &Upstream, job: &NewJob) -> Value {
+/// A request as it would be sent, the first job with these others; secrets are placeholders.
+fn request(upstream: &Upstream, job: &NewJob, jobs: &[&Columns]) -> Value {
     let mut headers = job.request.headers.clone();
     for (name, text) in &upstream.request.headers {
         let own = headers.keys().any(|own| own.eq_ignore_ascii_case(name));
@@ -122,7 +134,9 @@ fn request(upstream: &Upstream, job: &NewJob) -> Value {
         let is_type = |(name, _): &(&String, &String)| name.eq_ignore_ascii_case("content-type");
         let declared = headers.iter().find(is_type).map(|(_, value)| value.as_str());
         let place = Place::of_body(declared, body);
-        Template::parse(body).and_then(|body| body.freeze(&job.columns, place)).ok()
+        let secret = |secret: &Secret| Some(secret.to_string());
+        let body = Template::parse(body).ok()?;
+        body.render_batch(&job.columns, jobs, place, &secret).ok()
     });
     json!({
         "method": job.request.method, "url": job.request.url, "headers": headers, "body": body,
@@ -146,7 +160,10 @@ fn tell(
             context.out.text(&indented(text("body")))?;
         }
     }
-    if plan.jobs > requests.len() as u64 {
+    if let Some(batch) = &upstream.batch {
+        let most = count(batch.max_items as u64, "job");
+        context.out.text(&format!("a batch: at most {most} in one call"))?;
+    } else if plan.jobs > requests.len() as u64 {
         let more = plan.jobs - requests.len() as u64;
         context.out.text(&format!("and {}", count(more, "more job")))?;
     }

@@ -26,6 +26,10 @@ pub fn told(event: &Event, times: &Times) -> Option<String> {
             let key = key.as_ref().map(why::key).unwrap_or_default();
             format!("{} is held ({reason}): {detail}", what(upstream, None, &key))
         }
+        Event::Split { upstream, jobs, most } => format!(
+            "{upstream}: a batch of {} was refused; the next ones carry at most {most}",
+            count(*jobs as u64, "job")
+        ),
         Event::LetGo { upstream } => format!("{upstream} goes on: its secret is there"),
         Event::Expired { upstream, jobs } => format!("{upstream}: {} expired", count(*jobs, "job")),
         Event::Waiting { upstream, until, limit } => {
