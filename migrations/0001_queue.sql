@@ -253,6 +253,7 @@ CREATE TABLE attempt (
     hint_at    INTEGER,
     detail     TEXT,
     redirect   TEXT,                         -- where the answer sent the job on
+    connection INTEGER,                      -- the one that it went over, where they are counted
     UNIQUE (job_id, n),
     CHECK ((ended_at IS NULL) = (reason IS NULL))
 ) STRICT;

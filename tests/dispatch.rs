@@ -67,6 +67,7 @@ impl Transport for Model {
 
 fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> Received {
     Received {
+        connection: None,
         status,
         headers: headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect(),
         body: body.as_bytes().to_vec(),

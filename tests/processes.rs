@@ -17,6 +17,7 @@ mod processes {
     #[cfg(target_os = "linux")]
     mod clocks;
     mod concurrency;
+    mod connections;
     mod crash;
     #[cfg(unix)]
     mod damage;

@@ -220,6 +220,11 @@ impl<S: Store, T: Transport> Way<S, T> {
             let shown = Answer { body, ..answer };
             reading.detail = read(Some(&self.upstream), &shown).detail;
         }
+        if let Some(connection) = received.connection
+            && reading.reason == Reason::RateLimited
+        {
+            self.transport.refused(connection);
+        }
         let redirect = follow(call, url, &mut reading, received.status, redactor);
         reading.detail = redactor.redact(&reading.detail).into_owned();
         if received.cut && reading.reason.is_success() && !self.upstream.results.is_empty() {
@@ -232,8 +237,16 @@ impl<S: Store, T: Transport> Way<S, T> {
             false => serde_json::from_slice(&received.body)
                 .map_or_else(|_| BTreeMap::new(), |body| self.fields(&body, redactor)),
         };
-        let status = Some(received.status);
-        Settlement { status, items, redirect, fields, body, ..settlement(call, reading) }
+        let (status, connection) = (Some(received.status), received.connection);
+        Settlement {
+            status,
+            connection,
+            items,
+            redirect,
+            fields,
+            body,
+            ..settlement(call, reading)
+        }
     }
 
     /// What the answer says of each job of a batch.
@@ -345,6 +358,7 @@ fn settlement(call: &Call, reading: Reading) -> Settlement {
         sent_at: call.slot_at,
         left: true,
         status: None,
+        connection: None,
         reading,
         items: Vec::new(),
         redirect: None,

@@ -137,7 +137,9 @@ impl<S: Store, T: Transport> Lane<S, T> {
 
     /// How many more calls this lane may have in flight.
     fn room(&self) -> usize {
-        self.shared.share().saturating_sub(self.in_flight).min(self.shared.count_left())
+        let connections = self.upstream.request.connections.unwrap_or(usize::MAX);
+        let most = self.shared.share().min(connections);
+        most.saturating_sub(self.in_flight).min(self.shared.count_left())
     }
 
     fn set_active(&mut self, active: bool) {

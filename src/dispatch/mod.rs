@@ -8,9 +8,10 @@
 //! | `call` | one call's way: its slot, its mark, the send, the reading |
 //! | `prepare` | a request with its secrets filled in |
 //! | `guard` | the last count before a send |
-//! | `transport` | HTTP |
+//! | `transport` | HTTP; `connections`: just so many of them |
 
 mod call;
+mod connections;
 pub mod events;
 mod guard;
 mod lane;
@@ -147,7 +148,8 @@ pub async fn run<S: Store>(
 ) -> Result<Report, RunError> {
     let idle = options.concurrency;
     let transport = move |upstream: &Upstream| {
-        HttpTransport::new(idle, upstream.request.timeout).map_err(RunError::Client)
+        let request = &upstream.request;
+        HttpTransport::new(idle, request.connections, request.timeout).map_err(RunError::Client)
     };
     run_over(store, library, options, leave, tell, transport).await
 }

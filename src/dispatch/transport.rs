@@ -1,10 +1,11 @@
-//! HTTP: one client an upstream. Nothing is sent twice and no redirect followed behind our back.
+//! HTTP: one client an upstream, or one a connection. Nothing is sent twice and no redirect followed behind our back.
 
 use std::error::Error;
 use std::time::Duration;
 
 use reqwest::header::HeaderMap;
 
+use super::connections::Connections;
 use super::prepare::Prepared;
 use crate::clock::{Timeline, Timestamp};
 
@@ -28,6 +29,8 @@ pub struct Received {
     pub cut: bool,
     /// When the head came in (wall time).
     pub received_at: Timestamp,
+    /// The connection that it came over, from 1, where the upstream declares `connections`.
+    pub connection: Option<u32>,
 }
 
 /// There was no answer.
@@ -48,31 +51,59 @@ pub trait Transport: Send + Sync + 'static {
         timeout: Duration,
         timeline: &Timeline,
     ) -> impl Future<Output = Result<Received, NoAnswer>> + Send;
+
+    /// The upstream refused a call over this connection, as too fast.
+    fn refused(&self, connection: u32) {
+        let _ = connection;
+    }
 }
 
 /// reqwest with rustls.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct HttpTransport {
-    client: reqwest::Client,
+    ways: Ways,
+}
+
+/// What calls go over.
+#[derive(Debug)]
+enum Ways {
+    /// As many connections as are needed.
+    Any(reqwest::Client),
+    /// Just so many.
+    Counted(Connections),
 }
 
 impl HttpTransport {
-    /// A client that keeps up to `idle` connections a host alive, and gives a connection up that has not
-    /// come about within `timeout`.
-    pub fn new(idle: usize, timeout: Duration) -> Result<HttpTransport, reqwest::Error> {
+    /// What keeps up to `idle` connections a host alive, or spreads calls over just the `connections`
+    /// that are declared, and gives a connection up that has not come about within `timeout`.
+    pub fn new(
+        idle: usize,
+        connections: Option<usize>,
+        timeout: Duration,
+    ) -> Result<HttpTransport, reqwest::Error> {
         // The first in a process decides; a program that chose its own keeps it.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder()
-            .user_agent(concat!("paceline/", env!("CARGO_PKG_VERSION")))
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .referer(false)
-            .tcp_nodelay(true)
-            .pool_max_idle_per_host(idle)
-            .connect_timeout(timeout)
-            .build()?;
-        Ok(HttpTransport { client })
+        let ways = match connections {
+            None => Ways::Any(builder(idle, timeout).build()?),
+            Some(count) => {
+                // HTTP/2 would put several calls on one.
+                let make = move || builder(1, timeout).http1_only().build();
+                Ways::Counted(Connections::new(count, Box::new(make))?)
+            }
+        };
+        Ok(HttpTransport { ways })
     }
+}
+
+fn builder(idle: usize, timeout: Duration) -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        .user_agent(concat!("paceline/", env!("CARGO_PKG_VERSION")))
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .referer(false)
+        .tcp_nodelay(true)
+        .pool_max_idle_per_host(idle)
+        .connect_timeout(timeout)
 }
 
 impl Transport for HttpTransport {
@@ -82,7 +113,7 @@ impl Transport for HttpTransport {
         timeout: Duration,
         timeline: &Timeline,
     ) -> Result<Received, NoAnswer> {
-        let exchange = self.exchange(call, timeout, timeline);
+        let exchange = self.ways.exchange(call, timeout, timeline);
         tokio::pin!(exchange);
         tokio::select! {
             biased;
@@ -96,36 +127,60 @@ impl Transport for HttpTransport {
             () = timeline.sleep(GRACE) => Err(too_late(true, timeout)),
         }
     }
+
+    fn refused(&self, connection: u32) {
+        if let Ways::Counted(connections) = &self.ways {
+            connections.refused(connection);
+        }
+    }
 }
 
-impl HttpTransport {
+impl Ways {
     async fn exchange(
         &self,
         call: Prepared,
         timeout: Duration,
         timeline: &Timeline,
     ) -> Result<Received, NoAnswer> {
-        let mut request = self.client.request(call.method, call.url).headers(call.headers);
-        if let Some(body) = call.body {
-            request = request.body(body);
-        }
-        let mut response = request.send().await.map_err(|error| no_answer(error, timeout))?;
-        let received_at = timeline.now().wall;
-        let status = response.status().as_u16();
-        let headers = fields(response.headers());
-        let mut body = Vec::new();
-        let mut cut = false;
-        while let Some(chunk) = response.chunk().await.map_err(|error| no_answer(error, timeout))? {
-            let room = READ_CAP - body.len();
-            cut = chunk.len() > room;
-            grow(&mut body, chunk.len());
-            body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
-            if cut {
-                break;
+        match self {
+            Ways::Any(client) => exchange(client, call, timeout, timeline).await,
+            Ways::Counted(connections) => {
+                let answer = connections.with(async |connection| {
+                    let answer = exchange(&connection.client, call, timeout, timeline).await?;
+                    Ok(Received { connection: Some(connection.number), ..answer })
+                });
+                answer.await.unwrap_or_else(|| Err(too_late(false, timeout)))
             }
         }
-        Ok(Received { status, headers, body, cut, received_at })
     }
+}
+
+async fn exchange(
+    client: &reqwest::Client,
+    call: Prepared,
+    timeout: Duration,
+    timeline: &Timeline,
+) -> Result<Received, NoAnswer> {
+    let mut request = client.request(call.method, call.url).headers(call.headers);
+    if let Some(body) = call.body {
+        request = request.body(body);
+    }
+    let mut response = request.send().await.map_err(|error| no_answer(error, timeout))?;
+    let received_at = timeline.now().wall;
+    let status = response.status().as_u16();
+    let headers = fields(response.headers());
+    let mut body = Vec::new();
+    let mut cut = false;
+    while let Some(chunk) = response.chunk().await.map_err(|error| no_answer(error, timeout))? {
+        let room = READ_CAP - body.len();
+        cut = chunk.len() > room;
+        grow(&mut body, chunk.len());
+        body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
+        if cut {
+            break;
+        }
+    }
+    Ok(Received { status, headers, body, cut, received_at, connection: None })
 }
 
 fn too_late(left: bool, timeout: Duration) -> NoAnswer {

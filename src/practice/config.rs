@@ -119,6 +119,13 @@ impl Rule {
         self
     }
 
+    /// Counts on each of so many copies of the upstream by itself. A balancer before them gives each new
+    /// connection to the next copy.
+    pub fn by_copy(mut self, copies: usize) -> Rule {
+        self.by = By::Copy(copies);
+        self
+    }
+
     /// Counts each value of a header by itself.
     pub fn by_header(mut self, name: impl Into<String>) -> Rule {
         self.by = By::Header(name.into());
@@ -137,6 +144,7 @@ impl Rule {
 pub(super) enum By {
     All,
     Path,
+    Copy(usize),
     Header(String),
     Query(String),
 }

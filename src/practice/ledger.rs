@@ -88,6 +88,8 @@ pub(super) struct Ticket {
 pub(super) struct Ledger {
     pub(super) arrivals: Vec<Arrival>,
     pub(super) instances: BTreeMap<(usize, String), Instance>,
+    /// Connections, in the order in which they came.
+    connections: BTreeMap<u16, usize>,
     /// How many calls fitted each script.
     fitted: BTreeMap<usize, u64>,
     /// Paths that a scripted refusal closed, from and until when.
@@ -154,7 +156,9 @@ impl Ledger {
             if !fits(&rule.on, &arrival.path) {
                 continue;
             }
-            let key = (number, instance_key(rule, headers, arrival));
+            let nth = self.connections.len();
+            let nth = *self.connections.entry(arrival.connection).or_insert(nth);
+            let key = (number, instance_key(rule, headers, arrival, nth));
             let fresh = || Instance::new(Counter::new(&rule.limit, now));
             let instance = self.instances.entry(key.clone()).or_insert_with(fresh);
             instance.arrive(now);
@@ -221,10 +225,11 @@ impl Instance {
     }
 }
 
-fn instance_key(rule: &Rule, headers: &HeaderMap, arrival: &Arrival) -> String {
+fn instance_key(rule: &Rule, headers: &HeaderMap, arrival: &Arrival, nth: usize) -> String {
     match &rule.by {
         By::All => String::new(),
         By::Path => arrival.path.clone(),
+        By::Copy(copies) => (nth % copies.max(&1)).to_string(),
         By::Header(name) => {
             let value = headers.get(name.as_str());
             value

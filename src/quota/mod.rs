@@ -153,6 +153,8 @@ pub struct RequestRule {
     pub repeatable: Option<bool>,
     /// Header that carries one value for all attempts of a job.
     pub idempotency_header: Option<String>,
+    /// Calls go over just so many connections, one at a time on each; `None`: over as many as needed.
+    pub connections: Option<usize>,
 }
 
 impl RequestRule {

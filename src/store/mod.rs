@@ -162,6 +162,8 @@ pub struct Settlement {
     pub left: bool,
     /// The answer's status; `None`: there was no answer.
     pub status: Option<u16>,
+    /// The connection that it came over, where they are counted.
+    pub connection: Option<u32>,
     /// What the answer, or its absence, means.
     pub reading: Reading,
     /// What it says of single jobs of a batch, and goes for them instead.

@@ -287,6 +287,7 @@ impl<S: Store> World<S> {
             status: Some(status),
             reading,
             items: Vec::new(),
+            connection: None,
             redirect: None,
             fields: BTreeMap::new(),
             body: None,

@@ -31,6 +31,7 @@ pub fn bare(name: &str) -> Upstream {
             timeout: Duration::from_secs(30),
             repeatable: None,
             idempotency_header: None,
+            connections: None,
         },
         limits: Vec::new(),
         readings: Vec::new(),

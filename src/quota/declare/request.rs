@@ -186,7 +186,7 @@ pub(super) fn request(report: &Report, table: &Table, secrets: &SecretNames) -> 
     if let Some(name) = idempotency_header {
         check::header_name(report, fields.at("idempotency_header"), name);
     }
-    fields.not_yet("connections", "`connections`");
+    let connections = fields.positive("connections", "no call could ever leave");
     fields.finish();
     RequestRule {
         method: method.unwrap_or("GET").to_owned(),
@@ -197,6 +197,7 @@ pub(super) fn request(report: &Report, table: &Table, secrets: &SecretNames) -> 
         timeout,
         repeatable,
         idempotency_header: idempotency_header.map(str::to_owned),
+        connections: connections.map(|count| usize::try_from(count).unwrap_or(usize::MAX)),
     }
 }
 

@@ -279,12 +279,12 @@ pub(super) const LOST: &str =
     JOIN partition ON partition.id = job.partition_id
     WHERE attempt.call_id = ?1 AND attempt.reason IS NULL";
 pub(super) const ATTEMPT_ADD: &str = "INSERT INTO attempt (job_id, n, call_id, sent_at, ended_at,
-        status, reason, source, limit_name, hint_at, detail, redirect)
+        status, reason, source, limit_name, hint_at, detail, redirect, connection)
     VALUES (:job, :n, :call, :sent, :ended, :status, :reason, :source, :limit, :hint, :detail,
-        :redirect)";
+        :redirect, :connection)";
 pub(super) const ATTEMPT_COMPLETE: &str = "UPDATE attempt SET sent_at = :sent, ended_at = :ended,
     status = :status, reason = :reason, source = :source, limit_name = :limit, hint_at = :hint,
-    detail = :detail, redirect = :redirect
+    detail = :detail, redirect = :redirect, connection = :connection
     WHERE call_id = :call AND job_id = :job AND n = :n AND reason IS NULL";
 /// A job that is told to wait, and does not back off itself, keeps its place.
 pub(super) const JOB_AGAIN: &str = "UPDATE job SET state = 'queued', ended_at = NULL,

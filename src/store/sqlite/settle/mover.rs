@@ -45,7 +45,7 @@ impl Settle<'_> {
             ":status": status, ":reason": next.reason.name(),
             ":source": reading.source, ":limit": reading.limit,
             ":hint": reading.retry_at.map(|at| self.txn.now.to_store(at).as_nanos()),
-            ":detail": reading.detail,
+            ":detail": reading.detail, ":connection": self.settlement.connection,
             ":redirect": self.settlement.redirect.as_ref().map(|redirect| &redirect.url),
         })?;
         Ok(())

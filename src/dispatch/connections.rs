@@ -1,0 +1,140 @@
+//! Connections that calls are spread over: each carries one call at a time, the one that rested longest
+//! takes the next. An upstream that counts on each copy of its own limiter, behind a balancer that
+//! gives a connection to a copy, then sees its plan and not one copy's share of it.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Semaphore;
+
+/// A connection's number, from 1, with what speaks over it.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub number: u32,
+    pub client: reqwest::Client,
+}
+
+/// What makes a client that has not connected yet.
+type Make = Box<dyn Fn() -> Result<reqwest::Client, reqwest::Error> + Send + Sync>;
+
+/// All connections of one upstream.
+pub(super) struct Connections {
+    make: Make,
+    free: Semaphore,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Those that carry no call, who rested longest first.
+    resting: VecDeque<Connection>,
+    /// Numbers of those that are to be made anew once their call has ended.
+    refused: BTreeSet<u32>,
+}
+
+impl Connections {
+    /// So many, none of them connected yet.
+    pub fn new(count: usize, make: Make) -> Result<Connections, reqwest::Error> {
+        let mut state = State::default();
+        for number in 1..=u32::try_from(count).unwrap_or(u32::MAX) {
+            state.resting.push_back(Connection { number, client: make()? });
+        }
+        Ok(Connections { make, free: Semaphore::new(count), state: Mutex::new(state) })
+    }
+
+    /// Runs one exchange over the connection that rested longest; waits where none does.
+    pub async fn with<T>(&self, exchange: impl AsyncFnOnce(&Connection) -> T) -> Option<T> {
+        let _permit = self.free.acquire().await.ok()?;
+        let connection = self.state().resting.pop_front()?;
+        let lent = Lent { of: self, connection: Some(connection) };
+        let done = exchange(lent.connection.as_ref()?).await;
+        Some(done)
+    }
+
+    /// A call over this connection was refused though the plan was kept to: behind it may be a copy that
+    /// another connection has as well. The next one may lead elsewhere.
+    pub fn refused(&self, number: u32) {
+        let mut state = self.state();
+        match state.resting.iter_mut().find(|connection| connection.number == number) {
+            Some(connection) => self.renew(connection),
+            None => drop(state.refused.insert(number)),
+        }
+    }
+
+    fn renew(&self, connection: &mut Connection) {
+        // Where no other can be made, the old one goes on.
+        if let Ok(client) = (self.make)() {
+            connection.client = client;
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Connections {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connections").field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+/// A connection that comes back whatever happens to its call.
+struct Lent<'c> {
+    of: &'c Connections,
+    connection: Option<Connection>,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        let Some(mut connection) = self.connection.take() else { return };
+        let mut state = self.of.state();
+        if state.refused.remove(&connection.number) {
+            self.of.renew(&mut connection);
+        }
+        state.resting.push_back(connection);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn connections(count: usize) -> Connections {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        Connections::new(count, Box::new(|| reqwest::Client::builder().build())).unwrap()
+    }
+
+    async fn number(all: &Connections) -> u32 {
+        all.with(async |connection| connection.number).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_one_that_rested_longest_goes_next() {
+        let all = connections(3);
+        let mut used = Vec::new();
+        for _ in 0..7 {
+            used.push(number(&all).await);
+        }
+        assert_eq!(used, [1, 2, 3, 1, 2, 3, 1]);
+    }
+
+    #[tokio::test]
+    async fn each_carries_one_call_at_a_time() {
+        let all = connections(2);
+        let both = all.with(async |first| {
+            let second = number(&all).await;
+            (first.number, second)
+        });
+        assert_eq!(both.await, Some((1, 2)));
+        let none_left = all.with(async |_| {
+            all.with(async |_| {
+                let mut third = std::pin::pin!(number(&all));
+                let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+                third.as_mut().poll(&mut context).is_pending()
+            })
+            .await
+        });
+        assert_eq!(none_left.await, Some(Some(true)));
+    }
+}
