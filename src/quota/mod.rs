@@ -11,6 +11,7 @@
 //! | [`concurrency`] | calls in flight |
 //! | [`decide`] | several limits asked as one |
 //! | [`batch`] | many jobs in one call |
+//! | [`strict`] | whether what was sent kept to a limit |
 //!
 //! This file holds what a quota file says once it is read and found valid.
 
@@ -24,6 +25,7 @@ pub(crate) mod glob;
 pub mod library;
 pub mod rate;
 pub mod rolling;
+pub mod strict;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -6,11 +6,14 @@
 //! | [`why`] | what holds a job or partition back, as JSON and as a sentence |
 //! | [`jobs`] | jobs, attempts and results as JSON |
 //! | [`limits`] | a limit in words: declared and planned |
+//! | [`evidence`] | what was sent and refused against what is declared; [`conclusion`]: in a sentence |
 //! | [`finish`] | when so much work would be done |
 //! | [`words`] | spans of time in words |
 //!
 //! Instants in JSON are RFC 3339 in UTC.
 
+pub mod conclusion;
+pub mod evidence;
 pub mod finish;
 pub mod jobs;
 pub mod limits;

@@ -224,6 +224,10 @@ pub struct AttemptView {
     pub redirect: Option<String>,
     /// The body that was kept.
     pub body: Option<KeptBody>,
+    /// The connection that it went over, where they are counted.
+    pub connection: Option<u32>,
+    /// Its partition's columns.
+    pub partition: Columns,
 }
 
 /// The names that results have.

@@ -41,7 +41,16 @@ fn over_one_connection_most_is_refused_and_told() {
     world.add(0, 200);
     let ran = world.run(&["run", "--for", "3s"]);
     assert_eq!(ran.code, 75, "{ran}");
-    assert!(world.stats().refused > 0, "{:?}", world.stats());
+    let refused = world.stats().refused;
+    assert!(refused > 0, "{:?}", world.stats());
+    let report = world.json(&["report", "shop"]);
+    assert_eq!(report["refused"], refused, "{report}");
+    assert_eq!(report["refused_inside_limit"], refused, "none was our fault: {report}");
+    assert!(report["busiest"]["1s"].as_u64().unwrap() <= 24, "{report}");
+    assert_eq!(report["by_connection"]["1"]["refused"], refused, "{report}");
+    let told = world.run(&["report", "shop"]);
+    assert!(told.stdout.contains("All went over one connection."), "{told}");
+    assert!(told.stdout.contains("first refusal:"), "{told}");
 }
 
 #[test]

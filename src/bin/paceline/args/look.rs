@@ -88,6 +88,22 @@ pub struct LogArgs {
     pub csv: bool,
 }
 
+/// Tells what was sent and what was refused.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  paceline report distributor
+  paceline report distributor --since 1d --json
+
+A refusal counts as within the declared limits where all that was sent up to then, refused calls
+too, kept to each of them as it is declared. The last sentence can be mailed.")]
+pub struct ReportArgs {
+    /// Of this upstream [default: all that were called]
+    pub upstream: Option<String>,
+    /// Sent since then: a span such as 2h, an instant, or a local date and time
+    #[arg(long, value_name = "WHEN")]
+    pub since: Option<Moment>,
+}
+
 /// Writes answers.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:

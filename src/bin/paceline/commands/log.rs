@@ -14,7 +14,7 @@ use crate::render::text::visible;
 use crate::render::time::Times;
 
 /// Attempts that are read at once.
-const PAGE: u64 = 2000;
+pub const PAGE: u64 = 2000;
 
 const FIELDS: [&str; 8] = ["job", "upstream", "url", "n", "sent_at", "status", "reason", "hint_at"];
 

@@ -13,6 +13,7 @@ mod log;
 mod prune;
 mod quotas;
 mod read;
+mod report;
 mod resolve;
 mod results;
 mod resume;
@@ -41,6 +42,7 @@ pub async fn run(command: Command, context: &Context) -> anyhow::Result<Exit> {
         Command::Show(args) => show::run(args, context).await,
         Command::Loads(_) => loads::run(context).await,
         Command::Log(args) => log::run(args, context).await,
+        Command::Report(args) => report::run(args, context).await,
         Command::Results(args) => results::run(args, context).await,
         Command::Budget(args) => budget::run(args, context).await,
         Command::Retry(args) => retry::run(args, context).await,

@@ -164,6 +164,8 @@ fn attempt_row(row: &Row<'_>, now: Now) -> rusqlite::Result<AttemptView> {
         detail: row.get("detail")?,
         redirect: row.get("redirect")?,
         body: None,
+        connection: row.get("connection")?,
+        partition: from_json(&row.get::<_, String>("key")?),
     })
 }
 

@@ -230,8 +230,9 @@ pub(in crate::store::sqlite) fn attempts_where(condition: &str, first: bool) -> 
     let order = if first { "ASC" } else { "DESC" };
     format!(
         "SELECT attempt.*, coalesce(nullif(job.columns ->> '$.url', ''), job.url) AS url, \
-         upstream.name AS upstream FROM attempt \
+         upstream.name AS upstream, partition.key FROM attempt \
          JOIN job ON job.id = attempt.job_id JOIN upstream ON upstream.id = job.upstream_id \
+         JOIN partition ON partition.id = job.partition_id \
          WHERE {condition} ORDER BY attempt.id {order} LIMIT ?"
     )
 }

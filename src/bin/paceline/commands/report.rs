@@ -1,0 +1,135 @@
+//! `report`: evidence for an upstream's support.
+
+use std::sync::Arc;
+
+use paceline::clock::Timestamp;
+use paceline::quota::Upstream;
+use paceline::report::conclusion::{conclude, share};
+use paceline::report::evidence::{Evidence, Gatherer, Refusal, SPANS};
+use paceline::report::limits::{counted, describe};
+use paceline::store::sqlite::SqliteStore;
+use paceline::store::{AttemptFilter, Store as _};
+use serde_json::Value;
+
+use super::log::PAGE;
+use crate::args::look::ReportArgs;
+use crate::context::Context;
+use crate::exit::{Exit, wrong};
+use crate::render::text::visible;
+use crate::render::time::Times;
+
+/// Tells of one upstream, or of all that were called.
+pub async fn run(args: ReportArgs, context: &Context) -> anyhow::Result<Exit> {
+    let store = context.look()?;
+    let times = context.times();
+    let since = match args.since.map(|moment| moment.gone(&times)) {
+        Some(None) => return wrong("--since is at no instant of this zone"),
+        since => since.flatten(),
+    };
+    let names = match &args.upstream {
+        Some(name) => {
+            context.check_name(&store, name).await?;
+            vec![name.clone()]
+        }
+        None => store.upstream_names().await?,
+    };
+    let mut told = Vec::new();
+    for name in names {
+        let upstream = match (context.library().get(&name), &args.upstream) {
+            (Ok(upstream), _) => upstream,
+            (Err(error), Some(_)) => return Err(error.into()),
+            (Err(error), None) => {
+                context.note(&format!("{name} is left out: {error}"));
+                continue;
+            }
+        };
+        let evidence = gather(&store, &upstream, since).await?;
+        told.push((upstream, evidence));
+    }
+    if context.global.json {
+        let mut all = told.iter().map(|(upstream, evidence)| evidence.to_json(upstream, since));
+        let json = match &args.upstream {
+            Some(_) => all.next().unwrap_or_default(),
+            None => Value::Array(all.collect()),
+        };
+        context.out.json(&json)?;
+        return Ok(Exit::Done);
+    }
+    for (upstream, evidence) in &told {
+        tell(upstream, evidence, &times, context)?;
+    }
+    Ok(Exit::Done)
+}
+
+async fn gather(
+    store: &SqliteStore,
+    upstream: &Arc<Upstream>,
+    since: Option<Timestamp>,
+) -> anyhow::Result<Evidence> {
+    let mut gatherer = Gatherer::new(upstream);
+    let mut filter = AttemptFilter {
+        upstreams: vec![upstream.name.clone()],
+        since,
+        after: Some(0),
+        limit: Some(PAGE),
+        ..AttemptFilter::default()
+    };
+    loop {
+        let page = store.attempts(filter.clone()).await?;
+        page.iter().for_each(|attempt| gatherer.take(attempt));
+        match page.last() {
+            Some(last) => filter.after = Some(last.id),
+            None => return Ok(gatherer.finish()),
+        }
+    }
+}
+
+fn tell(
+    upstream: &Upstream,
+    evidence: &Evidence,
+    times: &Times,
+    context: &Context,
+) -> anyhow::Result<()> {
+    let out = &context.out;
+    out.text(&format!("{}:", upstream.name))?;
+    let (calls, refused) = (evidence.all.calls, evidence.all.refused);
+    out.text(&format!(
+        "  {calls} calls, {refused} refused ({}), {} of these within the declared limits",
+        share(refused, calls),
+        evidence.refused_inside
+    ))?;
+    for (reason, attempts) in &evidence.by_reason {
+        out.text(&format!("    {reason}: {attempts}"))?;
+    }
+    for ((name, _), most) in SPANS.iter().zip(evidence.busiest) {
+        out.text(&format!("  busiest {name}: {most}"))?;
+    }
+    for limit in &upstream.limits {
+        let declared = describe(&limit.rule).declared;
+        out.text(&format!("  declared: {}: {declared}{}", limit.name, counted(limit)))?;
+    }
+    for (number, count) in &evidence.by_connection {
+        let text =
+            format!("  connection {number}: {} calls, {} refused", count.calls, count.refused);
+        out.text(&text)?;
+    }
+    for (which, refusal) in [("first", &evidence.first), ("worst", &evidence.worst)] {
+        if let Some(refusal) = refusal {
+            out.text(&visible(&line(which, refusal, times)))?;
+        }
+    }
+    out.text(&format!("\n{}", visible(&conclude(upstream, evidence))))?;
+    Ok(())
+}
+
+fn line(which: &str, refusal: &Refusal, times: &Times) -> String {
+    let status = refusal.status.map_or("no answer".to_owned(), |status| status.to_string());
+    let hint = refusal.hint_at.map(|at| format!(", come back {}", times.here(at)));
+    format!(
+        "  {which} refusal: {} {status} {}{}: {}",
+        times.here(refusal.sent_at),
+        refusal.reason,
+        hint.unwrap_or_default(),
+        refusal.detail
+    )
+}
