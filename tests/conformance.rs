@@ -235,6 +235,13 @@ subjects! {
         reconsider_has_all_asked_again,
         a_reboot_gives_nothing_a_second_time,
     }
+    "conformance/forecasts.rs" forecasts {
+        it_comes_as_foretold,
+        what_was_spent_and_blocked_counts,
+        what_is_held_is_left_out_and_told,
+        a_load_ends_with_its_last_job,
+        costs_are_taken_from_the_column,
+    }
     "conformance/inspect.rs" inspect {
         the_binding_limit_is_named_as_it_changes,
         a_budget_tells_spent_amount_and_reset,

@@ -11,6 +11,7 @@
 //! | [`concurrency`] | calls in flight |
 //! | [`decide`] | several limits asked as one |
 //! | [`batch`] | many jobs in one call |
+//! | [`forecast`] | when a queue will be empty |
 //! | [`strict`] | whether what was sent kept to a limit |
 //!
 //! This file holds what a quota file says once it is read and found valid.
@@ -21,6 +22,7 @@ pub mod calendar;
 pub mod concurrency;
 pub mod decide;
 pub mod declare;
+pub mod forecast;
 pub(crate) mod glob;
 pub mod library;
 pub mod rate;

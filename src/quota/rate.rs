@@ -199,6 +199,13 @@ impl Plan {
         u64::try_from(room.div_euclid(self.interval.max(1))).unwrap_or(0)
     }
 
+    /// When the last of `units` goes that follow each other as fast as they may, the first of them at
+    /// `slot`.
+    pub fn last_slot(&self, tat: Option<Timestamp>, slot: Timestamp, units: u64) -> Timestamp {
+        let after = self.charge(tat, slot, units);
+        slot.max(after.shifted(self.span(self.burst).saturating_neg()))
+    }
+
     /// The planned rate, in units a second.
     pub fn per_second(&self) -> f64 {
         count(NANOS_PER_SEC.unsigned_abs()) / count(self.interval.unsigned_abs())

@@ -18,6 +18,7 @@ use serde::Serialize;
 use crate::clock::{Now, Timeline, Timestamp};
 use crate::job::{CallId, Columns, JobId, JobState, NewJob, Request};
 use crate::quota::Upstream;
+use crate::quota::forecast::Backlog;
 use crate::reading::{Reading, Reason};
 use crate::redirect::Redirect;
 pub use error::StoreError;
@@ -491,6 +492,14 @@ pub trait Store: Clone + Send + Sync + 'static {
         &self,
         upstream: Arc<Upstream>,
     ) -> impl Future<Output = Result<UpstreamView, StoreError>> + Send;
+
+    /// What waits of an upstream, and the limits that it waits for. With a load, its jobs are those asked
+    /// about: the others before them go first.
+    fn backlog(
+        &self,
+        upstream: Arc<Upstream>,
+        load: Option<String>,
+    ) -> impl Future<Output = Result<Backlog, StoreError>> + Send;
 
     /// Jobs that fit the filter, by number. What they wait for is told where their upstream is among
     /// those given.

@@ -77,3 +77,48 @@ fn values_go_out_as_they_came() {
     let said = bench.run("results --state cancelled --fields title").ends(0);
     assert_eq!(said.out, format!("title\n\"{title}\"\n"));
 }
+
+#[test]
+fn a_forecast_names_the_limit_and_the_windows() {
+    let bench = Bench::new();
+    let told = bench.run("forecast shop --count 1200000").ends(0).out;
+    assert!(told.contains("done in 298 years") || told.contains("more than 200 years"), "{told}");
+    assert!(told.contains("held back by the limit `daily`"), "{told}");
+    let told = bench.json("forecast shop --count 30");
+    let shop = &told["upstreams"][0];
+    assert_eq!(
+        (&shop["name"], &shop["jobs"], &shop["limit"]),
+        (&json!("shop"), &json!(30), &json!("daily"))
+    );
+    assert_eq!(told["finish_at"], shop["finish_at"]);
+    let windows = shop["windows"].as_array().unwrap();
+    assert_eq!(windows.len(), 3, "11 a day: {told}");
+    has(&windows[0], &["limit", "start", "resets_at", "jobs"]);
+
+    bench.run("add shop --set isbn=1").ends(0);
+    bench.run("add shop --set isbn=2 --load mine").ends(0);
+    assert_eq!(bench.json("forecast")["upstreams"][0]["jobs"], 2);
+    assert_eq!(bench.json("forecast --load mine")["upstreams"][0]["jobs"], 2, "both go by then");
+    bench.run("forecast --load myne").ends(2).complains(&["did you mean `mine`?"]);
+    bench.run("forecast --count 9").ends(0).tells(&["shop: 11 jobs"]);
+    bench.run("add engine https://a.example/1").ends(0);
+    bench.run("forecast --count 9").ends(2).complains(&["--count needs the one upstream"]);
+    bench.run("forecast nowhere").ends(2).complains(&["nowhere"]);
+    bench.run("hold shop").ends(0);
+    bench.run("forecast shop").ends(0).tells(&["2 jobs more wait for a person"]);
+    assert_eq!(bench.json("forecast shop")["finish_at"], json!(null));
+}
+
+#[test]
+fn a_report_of_nothing_says_so() {
+    let bench = Bench::new();
+    bench.run("add shop --set isbn=1").ends(0);
+    bench.run("report shop").ends(0).tells(&["0 calls, 0 refused", "Nothing was sent to"]);
+    let told = bench.json("report shop");
+    assert_eq!((&told["calls"], &told["busiest"]["1s"]), (&json!(0), &json!(0)));
+    has(
+        &told,
+        &["upstream", "since", "refused_inside_limit", "by_reason", "by_connection", "conclusion"],
+    );
+    bench.run("report nowhere").ends(2).complains(&["nowhere"]);
+}

@@ -13,6 +13,7 @@ use crate::clock::Timeline;
 use crate::crash;
 use crate::job::{CallId, Columns, JobId, NewJob};
 use crate::quota::Upstream;
+use crate::quota::forecast::Backlog;
 use crate::store::views::{
     AttemptView, JobView, LoadView, ResultNames, RunnerView, Tally, Tidied, UpstreamView,
 };
@@ -192,6 +193,14 @@ impl Store for SqliteStore {
 
     async fn upstream(&self, upstream: Arc<Upstream>) -> Result<UpstreamView, StoreError> {
         self.read(|conn, now| inspect::upstream(conn, now, &upstream))
+    }
+
+    async fn backlog(
+        &self,
+        upstream: Arc<Upstream>,
+        load: Option<String>,
+    ) -> Result<Backlog, StoreError> {
+        self.read(|conn, now| inspect::backlog(conn, now, &upstream, load.as_deref()))
     }
 
     async fn jobs(

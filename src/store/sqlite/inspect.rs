@@ -3,8 +3,10 @@
 //! | file | noun |
 //! | --- | --- |
 //! | `look` | an upstream's limits, and what its partitions wait for |
+//! | `backlog` | what waits, for forecasts |
 //! | `history` | jobs, attempts, bodies |
 
+mod backlog;
 mod history;
 mod look;
 
@@ -20,6 +22,7 @@ use crate::job::JobState;
 use crate::quota::Upstream;
 use crate::store::views::{LoadView, RunnerView, Tally, UpstreamView};
 use crate::store::{Remaining, RunnerId};
+pub(super) use backlog::backlog;
 pub(super) use history::{attempts, jobs, last_bodies};
 use look::Look;
 

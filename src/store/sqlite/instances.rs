@@ -51,6 +51,13 @@ impl Block {
     }
 }
 
+impl Instance {
+    /// What was used of it; `None`: of a partition's own gate.
+    pub fn usage(&self) -> Option<&Usage> {
+        self.usage.as_ref()
+    }
+}
+
 /// What a call took from one instance.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct TakenFrom {

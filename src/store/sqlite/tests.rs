@@ -14,6 +14,9 @@ const QUERIES: [&str; 2] = [include_str!("queries.rs"), include_str!("queries/pe
 
 /// Statements that go over a whole table, and why they may.
 const SCANS: &[(&str, &str)] = &[
+    ("BACKLOG", "forecast: counts all that waits, by the index of what is next"),
+    ("BACKLOG_LOAD", "forecast: the jobs of one load"),
+    ("BACKLOG_COSTS", "forecast: sums a column of all that waits"),
     ("UPSTREAM_IDS", "all upstreams, in a sweep"),
     ("UPSTREAM_NAMES", "all upstreams, for people"),
     ("PARTITIONS", "all partitions of an upstream, for a person's hold"),

@@ -88,6 +88,37 @@ pub struct LogArgs {
     pub csv: bool,
 }
 
+/// Tells when the queue will be empty.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  paceline forecast
+  paceline forecast distributor --load autumn
+  paceline forecast google-indexing --count 1200000
+
+The limits are asked as `run` asks them, on a clock that jumps. Calls are taken to be answered at once and
+as wished; jobs that wait for a person are left out.")]
+pub struct ForecastArgs {
+    /// These upstreams only [default: all that have jobs]
+    #[arg(value_name = "UPSTREAM")]
+    pub upstreams: Vec<String>,
+    /// Until the last job of this load has gone
+    #[arg(long, value_name = "NAME")]
+    pub load: Option<String>,
+    /// As if so many jobs more were queued
+    #[arg(long, value_name = "N", conflicts_with = "load")]
+    pub count: Option<u64>,
+    /// A column of these jobs, where limits count by it; as often as needed
+    #[arg(long, value_name = "COLUMN=VALUE", requires = "count")]
+    pub set: Vec<Pair>,
+}
+
+impl ForecastArgs {
+    /// What `--set` says.
+    pub fn columns(&self) -> paceline::job::Columns {
+        self.set.iter().map(|pair| (pair.name.clone(), pair.value.clone())).collect()
+    }
+}
+
 /// Tells what was sent and what was refused.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:

@@ -124,6 +124,8 @@ pub enum Command {
     Loads(look::LoadsArgs),
     /// List attempts: when, what, status, reason
     Log(look::LogArgs),
+    /// Tell when the queue will be empty, and which limit decides that
+    Forecast(look::ForecastArgs),
     /// Tell what was sent and refused, against what is declared
     Report(look::ReportArgs),
     /// Write answers as CSV or JSON lines

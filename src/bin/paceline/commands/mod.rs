@@ -5,6 +5,7 @@ mod add;
 mod budget;
 mod calendar;
 mod cancel;
+mod forecast;
 mod hold;
 mod jobs;
 mod lacks;
@@ -42,6 +43,7 @@ pub async fn run(command: Command, context: &Context) -> anyhow::Result<Exit> {
         Command::Show(args) => show::run(args, context).await,
         Command::Loads(_) => loads::run(context).await,
         Command::Log(args) => log::run(args, context).await,
+        Command::Forecast(args) => forecast::run(args, context).await,
         Command::Report(args) => report::run(args, context).await,
         Command::Results(args) => results::run(args, context).await,
         Command::Budget(args) => budget::run(args, context).await,

@@ -273,6 +273,23 @@ pub(in crate::store::sqlite) fn column_path(name: &str) -> String {
     format!("$.\"{}\"", name.replace('"', "\\\""))
 }
 
+// ---- forecasts
+
+/// One row a partition that has queued jobs: only the index of what is next is read.
+pub(in crate::store::sqlite) const BACKLOG: &str = "SELECT partition.id, key, place, gate_id,
+        count(*) AS jobs, min(due_at) AS first_due, max(due_at) AS last_due
+    FROM partition CROSS JOIN job ON job.partition_id = partition.id AND job.state = 'queued'
+    WHERE partition.upstream_id = ?1 GROUP BY partition.id";
+/// Up to the last job of the load: those before it, of whichever load, go first.
+pub(in crate::store::sqlite) const BACKLOG_LOAD: &str = "SELECT partition_id, (SELECT count(*) FROM job AS before
+        WHERE before.partition_id = mine.partition_id AND before.state = 'queued' AND before.id <= mine.last)
+    FROM (SELECT partition_id, max(job.id) AS last FROM job JOIN load ON load.id = job.load_id
+          WHERE load.name = :load AND job.upstream_id = :upstream AND job.state = 'queued'
+          GROUP BY partition_id) AS mine";
+pub(in crate::store::sqlite) const BACKLOG_COSTS: &str =
+    "SELECT partition_id, sum(CAST(columns ->> :path AS INTEGER)) FROM job
+    WHERE upstream_id = :upstream AND state = 'queued' GROUP BY partition_id";
+
 // ---- tidying
 
 pub(in crate::store::sqlite) const BODIES_FORGET: &str =

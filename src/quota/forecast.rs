@@ -1,0 +1,431 @@
+//! When a queue will be empty: the real decision, asked on a clock that jumps from one answer to the next.
+//!
+//! Jobs of a partition that nothing tells apart go in runs: as many as its limits grant before any of them
+//! changes its answer. Calls are taken to be answered at once, and as wished.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::time::Duration;
+
+use super::decide::{Ask, Decision, Gate, NEAR, Usage, charge, decide};
+use super::{Cost, Limit, LimitRule, Upstream};
+use crate::clock::{Now, Timestamp};
+use crate::job::Columns;
+
+/// A run is at most this share of what a partition has left, so that partitions which share limits take
+/// turns; but not shorter than [`SHORTEST`].
+const RUNS: u64 = 64;
+const SHORTEST: u64 = 16;
+
+/// Of what a span of time has left a run takes at most this share: each part comes back at its own time.
+const PARTS: u64 = 32;
+
+/// Nothing is looked for further off than this.
+const HORIZON: Duration = Duration::from_secs(200 * 365 * 86_400);
+
+/// Jobs of one partition that wait.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// The partition's columns.
+    pub columns: Columns,
+    /// How many.
+    pub jobs: u64,
+    /// The sums of the columns that hold costs.
+    pub costs: BTreeMap<String, u64>,
+    /// When the first of them is due, and the last (store time).
+    pub due: (Timestamp, Timestamp),
+    /// What refusals did to the partition.
+    pub gate: Gate,
+    /// For each limit, in the file's order, where its instance stands in [`Backlog::instances`].
+    pub instances: Vec<usize>,
+    /// How many of its jobs are asked about: the first so many; `None`: all.
+    pub asked: Option<u64>,
+}
+
+/// A limit instance as it stands.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    /// What was used of it.
+    pub usage: Usage,
+    /// What refusals did to it.
+    pub gate: Gate,
+}
+
+/// All that waits of an upstream, and what it waits for.
+#[derive(Clone, Debug, Default)]
+pub struct Backlog {
+    /// The partitions with jobs.
+    pub groups: Vec<Group>,
+    /// The instances of their limits.
+    pub instances: Vec<Instance>,
+    /// Jobs that wait for a person, and are not looked at.
+    pub held: u64,
+}
+
+/// A calendar window in which some of the jobs go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WindowUse {
+    /// The budget.
+    pub limit: String,
+    /// The window's start (wall time).
+    pub start: Timestamp,
+    /// Its end (wall time).
+    pub resets_at: Timestamp,
+    /// Jobs that go in it.
+    pub jobs: u64,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Forecast {
+    /// The jobs asked about.
+    pub jobs: u64,
+    /// When the last of them goes (wall time); `None`: there is none, or not within two hundred years.
+    pub finish_at: Option<Timestamp>,
+    /// The limit that they wait for the longest.
+    pub limit: Option<String>,
+    /// The windows of budgets, in their order.
+    pub windows: Vec<WindowUse>,
+    /// Jobs that take more than a limit ever grants: they fail.
+    pub never: u64,
+}
+
+/// When the backlog's jobs will have gone, from `now` on.
+pub fn forecast(upstream: &Upstream, backlog: Backlog, now: Now) -> Forecast {
+    let asked = |group: &Group| group.asked.unwrap_or(group.jobs);
+    let jobs = backlog.groups.iter().map(asked).sum();
+    let mut run = Run::new(upstream, backlog, now);
+    run.go();
+    let waited = run.waited.iter().max_by_key(|(_, waited)| **waited);
+    let mut windows: Vec<WindowUse> = run.windows.into_values().collect();
+    windows.sort_by(|a, b| (a.start, &a.limit).cmp(&(b.start, &b.limit)));
+    Forecast {
+        jobs,
+        finish_at: run.finish_at.filter(|_| jobs > 0 && !run.endless).map(|at| now.to_wall(at)),
+        limit: waited.map(|(name, _)| (*name).to_owned()),
+        windows,
+        never: run.never,
+    }
+}
+
+struct Run<'u> {
+    upstream: &'u Upstream,
+    now: Now,
+    groups: Vec<Group>,
+    instances: Vec<Instance>,
+    /// Groups by when they are asked next.
+    turns: BinaryHeap<Reverse<(Timestamp, usize)>>,
+    finish_at: Option<Timestamp>,
+    endless: bool,
+    never: u64,
+    waited: BTreeMap<&'u str, Duration>,
+    windows: BTreeMap<(usize, usize, Timestamp), WindowUse>,
+}
+
+impl<'u> Run<'u> {
+    fn new(upstream: &'u Upstream, backlog: Backlog, now: Now) -> Run<'u> {
+        let Backlog { groups, instances, .. } = backlog;
+        let first = |group: &Group| group.due.0.max(now.store);
+        let waits = groups.iter().enumerate().filter(|(_, group)| group.jobs > 0);
+        let turns = waits.map(|(at, group)| Reverse((first(group), at))).collect();
+        Run {
+            upstream,
+            now,
+            groups,
+            instances,
+            turns,
+            finish_at: None,
+            endless: false,
+            never: 0,
+            waited: BTreeMap::new(),
+            windows: BTreeMap::new(),
+        }
+    }
+
+    fn go(&mut self) {
+        let end = self.now.store + HORIZON;
+        while let Some(Reverse((at, group))) = self.turns.pop() {
+            if at >= end {
+                self.endless = true;
+                return;
+            }
+            match self.ask(group, at) {
+                Decision::Admit { slot } => self.send(group, slot),
+                Decision::Wait { until, limit, .. } => {
+                    self.note_wait(limit.as_deref(), until.since(at));
+                    self.turns.push(Reverse((until.max(at.shifted(1)), group)));
+                }
+                // Nothing is in flight for long here.
+                Decision::Busy { .. } => self.turns.push(Reverse((at + NEAR, group))),
+                Decision::Never { .. } => {
+                    self.never += self.groups.get(group).map_or(0, |group| group.jobs);
+                }
+            }
+        }
+    }
+
+    /// May the group's next call go at `at`?
+    fn ask(&self, group: usize, at: Timestamp) -> Decision {
+        let Some(group) = self.groups.get(group) else {
+            return Decision::Busy { limit: None };
+        };
+        let limits = self.upstream.limits.iter().zip(&group.instances);
+        let asks = limits.filter_map(|(limit, instance)| {
+            let instance = self.instances.get(*instance)?;
+            Some(Ask {
+                limit: Some(&limit.name),
+                gate: Gate { probing: false, ..instance.gate },
+                rule: Some((limit.rule_for(&group.columns), &instance.usage)),
+                cost: group.cost(limit, 1, self.per_call()),
+                lookahead: Duration::ZERO,
+            })
+        });
+        let gate = Gate { probing: false, ..group.gate };
+        let own = Ask { limit: None, gate, rule: None, cost: 0, lookahead: Duration::ZERO };
+        let asks: Vec<Ask<'_>> = asks.chain([own]).collect();
+        let now = Now { store: at, wall: self.now.to_wall(at) };
+        decide(&asks, now, at)
+    }
+
+    /// Jobs in one call.
+    fn per_call(&self) -> u64 {
+        self.upstream.batch.as_ref().map_or(1, |batch| batch.max_items as u64).max(1)
+    }
+
+    /// Sends a run of the group's jobs, the first of them at `slot`.
+    fn send(&mut self, index: usize, slot: Timestamp) {
+        let jobs = self.run_length(index, slot);
+        let per_call = self.per_call();
+        let Some(group) = self.groups.get_mut(index) else { return };
+        let mut last = slot;
+        let mut paced_by = None;
+        for (limit, instance) in self.upstream.limits.iter().zip(&group.instances) {
+            let Some(instance) = self.instances.get(*instance) else { continue };
+            let rule = limit.rule_for(&group.columns);
+            if let (LimitRule::Rate(rate), Usage::Rate(tat)) = (rule, &instance.usage) {
+                let units = group.cost(limit, jobs, per_call);
+                let ends = rate.plan().last_slot(*tat, slot, units);
+                if ends > last {
+                    (last, paced_by) = (ends, Some(limit.name.as_str()));
+                }
+            }
+        }
+        for (position, limit) in self.upstream.limits.iter().enumerate() {
+            let Some(instance) = group.instances.get(position) else { continue };
+            let Some(Instance { usage, .. }) = self.instances.get_mut(*instance) else { continue };
+            let units = group.cost(limit, jobs, per_call);
+            let rule = limit.rule_for(&group.columns);
+            let now = Now { store: last, wall: self.now.to_wall(last) };
+            match (rule, &usage) {
+                (LimitRule::Concurrency(_), _) => {}
+                // A rate's slots begin where the run does.
+                (LimitRule::Rate(_), _) => drop(charge(rule, usage, units, slot, now)),
+                _ => drop(charge(rule, usage, units, last, now)),
+            }
+            if let LimitRule::Budget(budget) = rule {
+                let span = budget.calendar.window(now.wall);
+                let used = self.windows.entry((position, *instance, span.start));
+                let used = used.or_insert_with(|| WindowUse {
+                    limit: limit.name.clone(),
+                    start: span.start,
+                    resets_at: span.next_reset,
+                    jobs: 0,
+                });
+                used.jobs += jobs;
+            }
+        }
+        group.leave(jobs);
+        let asked = group.asked.map(|asked| asked.saturating_sub(jobs));
+        let counted = group.asked.is_none_or(|asked| asked > 0);
+        group.asked = asked;
+        let (left, due) = (group.jobs, group.due.1);
+        let all_asked = group.asked == Some(0);
+        if let Some(limit) = paced_by {
+            self.note_wait(Some(limit), last.since(slot));
+        }
+        if counted {
+            let done = if left == 0 { last.max(due) } else { last };
+            self.finish_at = self.finish_at.max(Some(done));
+        }
+        if left > 0 && !(all_asked && self.nothing_asked()) {
+            self.turns.push(Reverse((last, index)));
+        }
+    }
+
+    fn nothing_asked(&self) -> bool {
+        self.groups.iter().all(|group| group.asked == Some(0) || group.jobs == 0)
+    }
+
+    /// How many of the group's jobs go from `slot` on before a limit changes its answer.
+    fn run_length(&self, group: usize, slot: Timestamp) -> u64 {
+        let Some(group) = self.groups.get(group) else { return 1 };
+        let now = Now { store: slot, wall: self.now.to_wall(slot) };
+        let fair = (group.jobs / RUNS).max(SHORTEST * self.per_call());
+        let mut most = group.jobs.min(fair);
+        most = group.asked.filter(|asked| *asked > 0).map_or(most, |asked| asked.min(most));
+        let mut ends_at = None;
+        for (limit, instance) in self.upstream.limits.iter().zip(&group.instances) {
+            let Some(instance) = self.instances.get(*instance) else { continue };
+            match (limit.rule_for(&group.columns), &instance.usage) {
+                (LimitRule::Budget(budget), Usage::Budget(windows)) => {
+                    let left = budget.left(windows, now, slot);
+                    let left = if budget.spread { left / PARTS } else { left };
+                    most = most.min(group.afford(limit, left, self.per_call()));
+                    let reset = now.to_store(budget.calendar.window(now.wall).next_reset);
+                    let closes = reset - super::budget::RESET_GUARD;
+                    ends_at = Some(ends_at.map_or(closes, |known: Timestamp| known.min(closes)));
+                }
+                (LimitRule::Rolling(rolling), Usage::Rolling(entries)) => {
+                    let left = rolling.left(entries, slot) / PARTS;
+                    most = most.min(group.afford(limit, left, self.per_call()));
+                }
+                _ => {}
+            }
+        }
+        for (limit, instance) in self.upstream.limits.iter().zip(&group.instances) {
+            let rule = limit.rule_for(&group.columns);
+            let usage = self.instances.get(*instance).map(|instance| &instance.usage);
+            if let (LimitRule::Rate(rate), Some(Usage::Rate(tat)), Some(end)) =
+                (rule, usage, ends_at)
+            {
+                let units = rate.plan().grantable(*tat, slot, end);
+                most = most.min(group.afford(limit, units, self.per_call()));
+            }
+        }
+        most.max(1)
+    }
+
+    fn note_wait(&mut self, limit: Option<&str>, span: Duration) {
+        let Some(limit) = limit.and_then(|name| self.upstream.limit(name)) else { return };
+        *self.waited.entry(&limit.name).or_default() += span;
+    }
+}
+
+impl Group {
+    /// So many of its jobs have gone, with their share of the costs.
+    fn leave(&mut self, jobs: u64) {
+        for sum in self.costs.values_mut() {
+            let share = u128::from(*sum) * u128::from(jobs) / u128::from(self.jobs.max(1));
+            *sum -= u64::try_from(share).unwrap_or(*sum).min(*sum);
+        }
+        self.jobs -= jobs;
+    }
+
+    /// The units that so many of its jobs take.
+    fn cost(&self, limit: &Limit, jobs: u64, per_call: u64) -> u64 {
+        match &limit.cost {
+            Cost::Calls => jobs.div_ceil(per_call),
+            Cost::Items => jobs,
+            Cost::Column(name) => {
+                let sum = u128::from(self.costs.get(name).copied().unwrap_or(self.jobs));
+                let share = (sum * u128::from(jobs)).div_ceil(u128::from(self.jobs.max(1)));
+                u64::try_from(share).unwrap_or(u64::MAX)
+            }
+        }
+    }
+
+    /// How many of its jobs so many units are enough for.
+    fn afford(&self, limit: &Limit, units: u64, per_call: u64) -> u64 {
+        match &limit.cost {
+            Cost::Calls => units.saturating_mul(per_call),
+            Cost::Items => units,
+            Cost::Column(name) => {
+                let sum = u128::from(self.costs.get(name).copied().unwrap_or(self.jobs).max(1));
+                let jobs = u128::from(units) * u128::from(self.jobs) / sum;
+                u64::try_from(jobs).unwrap_or(u64::MAX)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quota::declare;
+
+    const START: i64 = 1_780_317_000;
+
+    fn told(limits: &str, jobs: &[u64]) -> Forecast {
+        let upstream = declare::parse("u", "u.toml", &format!("name = \"u\"\n{limits}")).unwrap();
+        let now = Now::same(Timestamp::from_secs(START));
+        let mut backlog = Backlog::default();
+        for (n, jobs) in jobs.iter().enumerate() {
+            let columns = Columns::from([("site".to_owned(), n.to_string())]);
+            let mut instances = Vec::new();
+            for limit in &upstream.limits {
+                let shared = limit.key.is_empty().then(|| instances_of(&backlog, limit, &upstream));
+                instances.push(shared.flatten().unwrap_or_else(|| {
+                    let usage = Usage::none(&limit.rule);
+                    backlog.instances.push(Instance { usage, gate: Gate::default() });
+                    backlog.instances.len() - 1
+                }));
+            }
+            let (due, gate) = ((now.store, now.store), Gate::default());
+            let costs = BTreeMap::new();
+            let jobs = *jobs;
+            backlog.groups.push(Group { columns, jobs, costs, due, gate, instances, asked: None });
+        }
+        forecast(&upstream, backlog, now)
+    }
+
+    /// The instance that the first group has of a limit without a key.
+    fn instances_of(backlog: &Backlog, limit: &Limit, upstream: &Upstream) -> Option<usize> {
+        let position = upstream.limits.iter().position(|one| one.name == limit.name)?;
+        backlog.groups.first()?.instances.get(position).copied()
+    }
+
+    fn secs(forecast: &Forecast) -> f64 {
+        let at = forecast.finish_at.unwrap();
+        at.since(Timestamp::from_secs(START)).as_secs_f64()
+    }
+
+    const RATE: &str = "[[limit]]\nname = \"plan\"\nkind = \"rate\"\nrate = \"10/s\"\nburst = 10\n\
+        counted = \"bucket\"\nslack = \"0s\"\npath_jitter = \"0s\"\n";
+    const DAILY: &str = "[[limit]]\nname = \"daily\"\nkind = \"budget\"\namount = 200\nper = \"day\"\ntime_zone = \"UTC\"\n";
+
+    #[test]
+    fn a_rate_alone() {
+        let told = told(RATE, &[100_001]);
+        assert!((secs(&told) - 10_000.0).abs() < 2.0, "{told:?}");
+        assert_eq!(told.limit.as_deref(), Some("plan"));
+        assert_eq!((told.jobs, told.windows.len()), (100_001, 0));
+    }
+
+    #[test]
+    fn a_budget_window_by_window() {
+        let told = told(DAILY, &[1_000]);
+        // From 12:30 today to a little past midnight of the fourth day on.
+        assert!((secs(&told) - (3.0 * 86_400.0 + 41_400.0)).abs() < 5.0, "{told:?}");
+        assert_eq!(told.limit.as_deref(), Some("daily"));
+        let jobs: Vec<u64> = told.windows.iter().map(|window| window.jobs).collect();
+        assert_eq!(jobs, [200; 5]);
+        assert!(told.windows.is_sorted_by_key(|window| window.start));
+    }
+
+    #[test]
+    fn two_partitions_share_a_rate_and_have_budgets_of_their_own() {
+        let keyed = DAILY.replace("amount", "key = [\"site\"]\namount");
+        let told = told(&format!("{RATE}{keyed}"), &[400, 200]);
+        let jobs: Vec<u64> = told.windows.iter().map(|window| window.jobs).collect();
+        assert_eq!(jobs.iter().sum::<u64>(), 600);
+        assert!((secs(&told) - 41_400.0 - 20.0).abs() < 5.0, "{}", secs(&told));
+    }
+
+    #[test]
+    fn a_rolling_limit_comes_back_part_by_part() {
+        let limits = "[[limit]]\nname = \"r\"\nkind = \"rolling\"\namount = 1000\nper = \"1h\"\n\
+            slack = \"0s\"\npath_jitter = \"0s\"\n[[limit]]\nname = \"p\"\nkind = \"rate\"\nrate = \"1/s\"\n\
+            slack = \"0s\"\npath_jitter = \"0s\"\n";
+        // 1,000 an hour from the first on, each thousand taking 1,000 seconds.
+        let told = told(limits, &[10_000]);
+        let exact = 9.0 * 3_600.0 + 1_000.0;
+        assert!((secs(&told) - exact).abs() / exact < 0.01, "{} {exact}", secs(&told));
+    }
+
+    #[test]
+    fn what_never_ends_has_no_instant() {
+        assert_eq!(told(DAILY, &[200 * 366 * 201]).finish_at, None);
+        assert_eq!(told("", &[]).finish_at, None);
+        assert_eq!(secs(&told("", &[7])), 0.0, "nothing holds it back");
+    }
+}
