@@ -1,5 +1,7 @@
 //! PURE: what next? One reading and the facts about its job lead to exactly one move.
 
+use std::time::Duration;
+
 use crate::clock::{Now, Timestamp};
 use crate::quota::RetryPolicy;
 use crate::reading::{Reading, Reason};
@@ -28,7 +30,7 @@ pub struct Facts<'a> {
     pub hard_refusals: u32,
     /// Refusals in a row of the instance that this one concerns, before this call.
     pub refusals: u32,
-    /// Since when the instance was refused for this same reason (store time), where it was.
+    /// Since when this same reason stands at the instance (store time), where it may for a time only.
     pub reason_since: Option<Timestamp>,
     /// A number from 0 to 1 that jitter is made of.
     pub random: f64,
@@ -98,7 +100,9 @@ pub fn next(reading: &Reading, facts: &Facts<'_>) -> Next {
         if then.is_retryable() {
             return refused(&Reading { reason: then, becomes: None, ..reading.clone() }, facts);
         }
-        let mut next = hold(then, facts, format!("{} did not pass", reading.reason));
+        let at_most = reading.becomes.map_or(Duration::ZERO, |(at_most, _)| at_most);
+        let why = format!("{} did not pass within {}", reading.reason, told(at_most));
+        let mut next = hold(then, facts, why);
         next.refused_hard = true;
         return next;
     }
@@ -122,6 +126,14 @@ pub fn next(reading: &Reading, facts: &Facts<'_>) -> Next {
 fn onward(reading: &Reading, facts: &Facts<'_>) -> Next {
     let again = JobNext::Again { due_at: facts.now.store, failure: false };
     within_deadline(Next::of(again, reading.reason), facts)
+}
+
+/// A declared time, for people.
+fn told(span: Duration) -> String {
+    match span.as_secs() {
+        seconds if seconds < 120 => format!("{seconds} s"),
+        seconds => format!("{} min", seconds.div_ceil(60)),
+    }
 }
 
 /// The reason that this one becomes, where it has stood for longer than its rule allows.

@@ -146,7 +146,6 @@ impl<'t> Settle<'t> {
     }
 
     fn facts(&self, block: &Block) -> Facts<'t> {
-        let same = self.goes_on(block);
         Facts {
             now: self.txn.now,
             policy: &self.upstream.retry,
@@ -158,17 +157,16 @@ impl<'t> Settle<'t> {
             job_refused_hard: self.part.refused_hard,
             hard_refusals: self.part.hard_refusals,
             refusals: block.refusals,
-            reason_since: block.since.filter(|_| same),
+            reason_since: self.stood(block),
             random: self.settlement.random,
         }
     }
 
-    /// Whether the block has the reason of this refusal, or the one that it becomes: it stands since then.
-    fn goes_on(&self, block: &Block) -> bool {
-        let reading = &self.settlement.reading;
-        let then = reading.becomes.map(|(_, then)| then);
-        let known = block.reason.as_deref();
-        [Some(reading.reason), then].into_iter().flatten().any(|one| Some(one.name()) == known)
+    /// Since when the reason of this refusal stands, where it may for a time only. Other answers meanwhile
+    /// do not end that, but a success.
+    fn stood(&self, block: &Block) -> Option<Timestamp> {
+        let (reason, since) = block.stands.as_ref()?;
+        (reason == self.settlement.reading.reason.name()).then_some(*since)
     }
 
     /// Removes the call, records its attempt, and gives back what it did not use.
