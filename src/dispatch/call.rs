@@ -16,7 +16,7 @@ use crate::clock::Timestamp;
 use crate::crash;
 use crate::job::{Columns, JobId};
 use crate::quota::{KeepBody, LimitRule, Upstream};
-use crate::reading::{Answer, Reading, Reason, read};
+use crate::reading::{Answer, Reading, Reason, read_for};
 use crate::redirect::{self, Redirect, Redirected};
 use crate::secrets::{Redactor, Secrets};
 use crate::store::{Call, KeptBody, Release, ReleaseWhy, Settlement, Store};
@@ -206,12 +206,13 @@ impl<S: Store, T: Transport> Way<S, T> {
             headers: &received.headers,
             body: &received.body,
         };
-        let mut reading = read(Some(&self.upstream), &answer);
+        let read = |answer: &Answer<'_>| read_for(&call.partition, Some(&self.upstream), answer);
+        let mut reading = read(&answer);
         let body = redactor.redact_bytes(&received.body);
         if let Cow::Owned(body) = &body {
             // The detail is cut: half of a secret would not be found in it any more.
             let shown = Answer { body, ..answer };
-            reading.detail = read(Some(&self.upstream), &shown).detail;
+            reading.detail = read(&shown).detail;
         }
         let redirect = follow(call, url, &mut reading, received.status, redactor);
         reading.detail = redactor.redact(&reading.detail).into_owned();
