@@ -10,6 +10,7 @@
 //! | [`rolling`] | units per sliding span |
 //! | [`concurrency`] | calls in flight |
 //! | [`decide`] | several limits asked as one |
+//! | [`evidence`] | what answers show of a reset that nobody states |
 //!
 //! This file holds what a quota file says once it is read and found valid.
 
@@ -18,6 +19,7 @@ pub mod calendar;
 pub mod concurrency;
 pub mod decide;
 pub mod declare;
+pub mod evidence;
 pub(crate) mod glob;
 pub mod library;
 pub mod rate;

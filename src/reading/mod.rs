@@ -188,7 +188,7 @@ fn conclude(asked: &Asked<'_, '_>, hint: Option<&Hint<'_>>) -> Reading {
         source,
         limit: named.or_else(|| hint?.candidate.limit.clone()),
         detail: detail(asked, clamped),
-        wait: verdict.wait.filter(|_| verdict.retryable),
+        wait: verdict.wait.or_else(|| calendar::unknown(asked)).filter(|_| verdict.retryable),
         becomes: rule.and_then(|rule| Some((rule.for_at_most?, rule.then?))),
     }
 }

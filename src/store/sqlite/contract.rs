@@ -14,7 +14,8 @@ use crate::crash;
 use crate::job::{CallId, Columns, JobId, NewJob};
 use crate::quota::Upstream;
 use crate::store::views::{
-    AttemptView, JobView, LoadView, ResultNames, RunnerView, Tally, Tidied, UpstreamView,
+    AttemptView, JobView, LoadView, ResetsView, ResultNames, RunnerView, Tally, Tidied,
+    UpstreamView,
 };
 use crate::store::{
     Act, Added, AttemptFilter, Claim, Claimed, Cursor, Filter, Hold, KeptBody, Release, Remaining,
@@ -192,6 +193,10 @@ impl Store for SqliteStore {
 
     async fn upstream(&self, upstream: Arc<Upstream>) -> Result<UpstreamView, StoreError> {
         self.read(|conn, now| inspect::upstream(conn, now, &upstream))
+    }
+
+    async fn resets(&self, upstream: Arc<Upstream>) -> Result<Vec<ResetsView>, StoreError> {
+        self.read(|conn, now| inspect::resets(conn, now, &upstream))
     }
 
     async fn jobs(

@@ -4,9 +4,11 @@
 //! | --- | --- |
 //! | `look` | an upstream's limits, and what its partitions wait for |
 //! | `history` | jobs, attempts, bodies |
+//! | `resets` | what answers show of days that begin nobody knows when |
 
 mod history;
 mod look;
+mod resets;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,6 +24,7 @@ use crate::store::views::{LoadView, RunnerView, Tally, UpstreamView};
 use crate::store::{Remaining, RunnerId};
 pub(super) use history::{attempts, jobs, last_bodies};
 use look::Look;
+pub(super) use resets::resets;
 
 /// Upstreams by name, for telling what binds their jobs.
 pub(super) type Declared = BTreeMap<String, Arc<Upstream>>;

@@ -13,6 +13,7 @@ mod log;
 mod prune;
 mod quotas;
 mod read;
+mod resets;
 mod resolve;
 mod results;
 mod resume;

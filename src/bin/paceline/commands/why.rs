@@ -1,6 +1,9 @@
 //! `why`: what holds a job or an upstream back, and until when.
 
+use std::sync::Arc;
+
 use paceline::job::{Columns, JobId, JobState};
+use paceline::quota::Upstream;
 use paceline::reading::Reason;
 use paceline::report::status::open;
 use paceline::report::why as told;
@@ -10,6 +13,7 @@ use paceline::store::views::{JobView, LimitView, Turn, UpstreamView, WaitView};
 use paceline::store::{AttemptFilter, Filter, Store as _};
 use serde_json::Value;
 
+use super::resets;
 use super::status::{jobs_line, partition_line, waits, zone};
 use crate::args::look::WhyArgs;
 use crate::context::Context;
@@ -70,7 +74,7 @@ async fn job(store: &SqliteStore, what: &str, context: &Context) -> anyhow::Resu
         ))?;
     }
     let Ok(declared) = context.library().get(&job.upstream) else { return Ok(Exit::Done) };
-    let view = store.upstream(declared).await?;
+    let view = store.upstream(Arc::clone(&declared)).await?;
     if let Some(at) = job.could_go_at {
         let zone = zone(&view, job.limit.as_deref());
         context.out.text(&format!("  it could have gone {}", times.both(at, zone)))?;
@@ -85,9 +89,7 @@ async fn job(store: &SqliteStore, what: &str, context: &Context) -> anyhow::Resu
         let own = |limit: &&LimitView| {
             limit.key.iter().all(|(name, value)| job.partition.get(name) == Some(value))
         };
-        for limit in view.limits.iter().filter(own) {
-            context.out.text(&format!("  {}", evidence(limit, &times)))?;
-        }
+        limits(store, &declared, view.limits.iter().filter(own), context).await?;
     }
     Ok(Exit::Done)
 }
@@ -156,9 +158,12 @@ fn evidence(limit: &LimitView, times: &Times) -> String {
 }
 
 async fn upstream(store: &SqliteStore, name: &str, context: &Context) -> anyhow::Result<Exit> {
-    let view = store.upstream(context.upstream(name)?).await?;
+    let declared = context.upstream(name)?;
+    let view = store.upstream(Arc::clone(&declared)).await?;
     if context.global.json {
-        let all: Vec<Value> = view.partitions.iter().map(told::partition).collect();
+        let seen = store.resets(declared).await?;
+        let one = |partition| told::partition_and_resets(partition, &seen);
+        let all: Vec<Value> = view.partitions.iter().map(one).collect();
         context.out.json(&Value::from(all))?;
         return Ok(Exit::Done);
     }
@@ -168,10 +173,26 @@ async fn upstream(store: &SqliteStore, name: &str, context: &Context) -> anyhow:
     if open(&view.jobs) > 0 {
         last_attempt(store, name, &times, context).await?;
     }
-    for limit in &view.limits {
-        context.out.text(&format!("  {}", evidence(limit, &times)))?;
-    }
+    limits(store, &declared, view.limits.iter(), context).await?;
     Ok(Exit::Done)
+}
+
+/// Each limit with its evidence.
+async fn limits(
+    store: &SqliteStore,
+    declared: &Arc<Upstream>,
+    shown: impl Iterator<Item = &LimitView>,
+    context: &Context,
+) -> anyhow::Result<()> {
+    let times = context.times();
+    let seen = store.resets(Arc::clone(declared)).await?;
+    for limit in shown {
+        context.out.text(&format!("  {}", evidence(limit, &times)))?;
+        if let Some(line) = resets::line(declared, limit, &seen, &times) {
+            context.out.text(&format!("    {line}"))?;
+        }
+    }
+    Ok(())
 }
 
 /// What the upstream said last, where that was not what was wished: it may be why nothing moves.
