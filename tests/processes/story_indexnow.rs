@@ -164,3 +164,60 @@ fn a_key_that_stays_pending_is_held_however_often_the_run_is_started_anew() {
     assert_eq!(world.jobs(), [("done".to_owned(), 3), ("queued".to_owned(), 30)].into());
     assert_eq!(world.number("SELECT sum(failures) FROM job"), 0);
 }
+
+#[test]
+fn six_keys_for_six_hosts_stand_in_one_file() {
+    let mut world = World::new(Config::new().script(Script::new("*", Answer::new(202))));
+    let mut text = "body = '{\"host\": \"{host}\", \"key\": \"${secret:key}\", \
+        \"keyLocation\": \"https://{host}/{file}\", \"urlList\": [\"{url}\"]}'\n"
+        .to_owned();
+    let host = |n: usize| format!("h{n}.example");
+    for n in 1..=6 {
+        text.push_str(&format!(
+            "[credential.h{n}]\nwhen = {{ host = \"{}\" }}\nset = {{ file = \"keys/{n}.txt\" }}\n\
+             secret = {{ key = \"${{env:KEY_{n}}}\" }}\n",
+            host(n)
+        ));
+        world.environment.push((format!("KEY_{n}"), format!("the-key-{n}")));
+    }
+    world.extends("mine", "indexnow", "/indexnow", &text);
+    for n in 1..=6 {
+        let urls = [format!("https://{}/a", host(n)), format!("https://{}/b", host(n))];
+        assert_eq!(world.run(&["add", "mine", &urls[0], &urls[1]]).code, 0);
+    }
+    let refused = world.run(&["add", "mine", "https://h7.example/a"]);
+    assert_eq!(refused.code, 3, "{refused}");
+    let told = "no credential is for host = \"h7.example\": declare one with that in its `when`, or write \
+                --credential with one of h1, h2, h3, h4, h5, h6";
+    assert!(refused.stderr.contains(told), "{refused}");
+    let ran = world.run(&["run"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let sent: std::collections::BTreeSet<String> = world
+        .arrivals()
+        .iter()
+        .map(|arrival| {
+            let body: serde_json::Value = serde_json::from_slice(&arrival.body).unwrap();
+            let text = |name: &str| body[name].as_str().unwrap().to_owned();
+            format!(
+                "{} {} {} {}",
+                text("host"),
+                text("key"),
+                text("keyLocation"),
+                body["urlList"][0]
+            )
+        })
+        .collect();
+    let wished = (1..=6).flat_map(|n| {
+        let host = host(n);
+        ["a", "b"].map(|page| {
+            format!("{host} the-key-{n} https://{host}/keys/{n}.txt \"https://{host}/{page}\"")
+        })
+    });
+    assert_eq!(sent, wished.collect());
+    let kept = std::fs::read(world.home.path(crate::support::world::STORE)).unwrap();
+    assert!(!String::from_utf8_lossy(&kept).contains("the-key-"), "no key is stored");
+    let origin = world.run(&["quotas", "show", "mine", "--origin"]).stdout;
+    let from = |line: &str| origin.lines().find(|told| told.contains(line)).unwrap().to_owned();
+    assert!(from("[credential.h6]").starts_with("quotas/mine.toml:"), "{origin}");
+    assert!(from("rate = \"1/s\"").starts_with("built-in indexnow.toml:"), "{origin}");
+}
