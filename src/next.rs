@@ -166,10 +166,12 @@ fn refused(reading: &Reading, facts: &Facts<'_>) -> Next {
         if reading.clamped || wait > facts.policy.max_hint {
             let days = facts.policy.max_hint.as_secs() / 86_400;
             let why = match (reading.clamped, days) {
-                (true, _) => "the upstream asks to wait for more than 31 days".to_owned(),
-                (false, 0) => "the upstream asks to wait longer than `max_hint` allows".to_owned(),
+                (true, _) => "find out why, or let it go on when that is over".to_owned(),
+                (false, 0) => "find out why it asks for so long, or raise `max_hint`".to_owned(),
                 (false, days) => {
-                    format!("the upstream asks to wait longer than `max_hint`, {days} days")
+                    format!(
+                        "find out why it asks for so long, or raise `max_hint`, now {days} days"
+                    )
                 }
             };
             return hold(reading.reason, facts, why);

@@ -174,7 +174,15 @@ impl Preset {
             let help = upstream.columns[*column].help.as_ref().unwrap();
             assert!(bare.stderr.contains(help), "{column}: {bare}");
         }
-        home.run(&[&["add", self.name], self.arguments].concat());
+        let added = home.run(&[&["add", self.name], self.arguments].concat());
+        assert_eq!(added.code, 0, "{added}");
+        for name in self.secrets {
+            let note = format!(
+                "note: `${{env:{name}}}` is not set here; {} sends nothing until a run finds it",
+                self.name
+            );
+            assert!(added.stderr.contains(&note), "{note}: {added}");
+        }
         let ran = home.run(&["run", self.name, "--max-wait", "0"]);
         assert_eq!(ran.code, 4, "{ran}");
         let asked = |name: &&str| ran.stderr.contains(&format!("set {name} (as in"));

@@ -64,10 +64,10 @@ pub(crate) fn of_reason(
     let name = &upstream.name;
     Some(match (verdict.reason, secrets.0.is_empty()) {
         (Reason::AuthExpired, false) => {
-            format!("renew {secrets}: wrong, expired or revoked")
+            format!("renew {secrets}, which is wrong, expired or revoked")
         }
         (Reason::AuthExpired, true) => {
-            format!("give the quota file of {name} a secret: its calls want one")
+            format!("give the quota file of {name} a secret, as its calls want one")
         }
         (Reason::Forbidden, false) => {
             format!("grant {secrets} the permission that this needs, or use another")
@@ -76,21 +76,19 @@ pub(crate) fn of_reason(
             format!("find out who may do this, and give the quota file of {name} what they use")
         }
         (Reason::Misconfigured, false) => {
-            format!("check {secrets} and the quota file of {name}: one of them is wrong")
+            format!("check {secrets} and the quota file of {name}, as something there is wrong")
         }
         (Reason::Misconfigured, true) => {
-            format!("check the quota file of {name}: something in it is wrong")
+            format!("check the quota file of {name}, as something in it is wrong")
         }
         (Reason::Blocked, _) => {
             "find out why it shuts this caller out (User-Agent, network, pace) before you go on"
                 .to_owned()
         }
-        (Reason::QuotaExhausted, _) => {
-            "buy more, or have the limit raised: waiting will not help".to_owned()
-        }
-        (Reason::KeyPending, _) => "have the key verified: waiting will not help".to_owned(),
+        (Reason::QuotaExhausted, _) => "buy more, or have the limit raised".to_owned(),
+        (Reason::KeyPending, _) => "have the key verified".to_owned(),
         (Reason::RateLimited | Reason::ConcurrencyLimited | Reason::Overloaded, _) => {
-            "ask the upstream what it allows: waiting will not help".to_owned()
+            "ask the upstream what it allows".to_owned()
         }
         _ => return None,
     })
@@ -191,7 +189,7 @@ mod tests {
     #[test]
     fn without_a_rule_the_secret_of_the_calls_own_credential_is_named() {
         let told = |status| detail(KEYS, &[("credential", "b")], status, "go away");
-        assert_eq!(told(401), "renew `${env:KEY_B}`: wrong, expired or revoked: go away");
+        assert_eq!(told(401), "renew `${env:KEY_B}`, which is wrong, expired or revoked: go away");
         assert_eq!(
             told(403),
             "grant `${env:KEY_B}` the permission that this needs, or use another: go away"

@@ -171,7 +171,7 @@ async fn upstream(store: &SqliteStore, name: &str, context: &Context) -> anyhow:
     context.out.text(&format!("{name}: {}", jobs_line(&view.jobs)))?;
     partitions(&view, &times, context)?;
     if open(&view.jobs) > 0 {
-        last_attempt(store, name, &times, context).await?;
+        last_attempt(store, &view, &times, context).await?;
     }
     limits(store, &declared, view.limits.iter(), context).await?;
     Ok(Exit::Done)
@@ -198,19 +198,23 @@ async fn limits(
 /// What the upstream said last, where that was not what was wished: it may be why nothing moves.
 async fn last_attempt(
     store: &SqliteStore,
-    name: &str,
+    view: &UpstreamView,
     times: &Times,
     context: &Context,
 ) -> anyhow::Result<()> {
-    let filter =
-        AttemptFilter { upstreams: vec![name.to_owned()], limit: Some(1), ..Default::default() };
+    let upstreams = vec![view.name.clone()];
+    let filter = AttemptFilter { upstreams, limit: Some(1), ..Default::default() };
+    let held = told::held(view);
     let Some(last) = store.attempts(filter).await?.pop() else { return Ok(()) };
     let reason = last.reason.as_deref().unwrap_or(LOST);
     if reason.parse().is_ok_and(Reason::is_success) {
         return Ok(());
     }
     let status = last.status.map_or("no answer".to_owned(), |status| status.to_string());
-    let said = last.detail.map(|detail| format!(": {detail}")).unwrap_or_default();
+    // What holds has been told already.
+    let told = |detail: &String| held.iter().any(|hold| hold.detail.starts_with(detail.as_str()));
+    let said = last.detail.filter(|detail| !told(detail));
+    let said = said.map(|detail| format!(": {detail}")).unwrap_or_default();
     let when = times.distance(last.sent_at);
     let text = format!("last attempt (job {}, {when}): {status}, {reason}{said}", last.job);
     Ok(context.out.text(&format!("  {}", visible(&text)))?)
