@@ -139,6 +139,8 @@ subjects! {
         a_resume_does_not_cut_a_hint_short,
         a_resume_sends_no_second_probe,
         only_what_is_held_for_a_reason_is_let_go,
+        a_retry_opens_no_hold,
+        a_poison_job_is_tried_anew_by_a_person,
     }
     "conformance/pending.rs" pending {
         other_answers_do_not_give_a_pending_key_more_time,
