@@ -110,7 +110,7 @@ const CASES: &[Case<'_>] = &[
         &[],
         403,
         "blocked",
-        "find out who may do this, and give the quota file of crossref what they use: blocked",
+        "ask the upstream why, or give the quota file of crossref a login that may do this: blocked",
     ),
 ];
 

@@ -73,7 +73,9 @@ pub(crate) fn of_reason(
             format!("grant {secrets} the permission that this needs, or use another")
         }
         (Reason::Forbidden, true) => {
-            format!("find out who may do this, and give the quota file of {name} what they use")
+            format!(
+                "ask the upstream why, or give the quota file of {name} a login that may do this"
+            )
         }
         (Reason::Misconfigured, false) => {
             format!("check {secrets} and the quota file of {name}, as something there is wrong")
