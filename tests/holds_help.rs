@@ -104,7 +104,7 @@ const CASES: &[Case<'_>] = &[
         r#"{"message": "Resource not accessible by integration"}"#,
         "grant `${env:GITHUB_TOKEN}` the permission that this needs, or use another: Resource",
     ),
-    ("stripe", &[], 402, "", "buy more, or have the limit raised"),
+    ("stripe", &[], 402, "", "buy more, or have the limit raised: status 402 without a word"),
     (
         "crossref",
         &[],

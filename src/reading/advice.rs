@@ -57,7 +57,8 @@ pub(crate) fn of_reason(
     upstream: &Upstream,
     partition: &Columns,
 ) -> Option<String> {
-    if verdict.retryable {
+    // A key that does not pass in its time holds too, with what was told while it was waited for.
+    if verdict.retryable && verdict.reason != Reason::KeyPending {
         return None;
     }
     let secrets = Secrets::of(upstream, partition);
@@ -88,7 +89,12 @@ pub(crate) fn of_reason(
                 .to_owned()
         }
         (Reason::QuotaExhausted, _) => "buy more, or have the limit raised".to_owned(),
-        (Reason::KeyPending, _) => "have the key verified".to_owned(),
+        (Reason::KeyPending, false) => {
+            format!("see that {secrets} is right, which the upstream has not verified yet")
+        }
+        (Reason::KeyPending, true) => {
+            "see that the key is right, which the upstream has not verified yet".to_owned()
+        }
         (Reason::RateLimited | Reason::ConcurrencyLimited | Reason::Overloaded, _) => {
             "ask the upstream what it allows".to_owned()
         }
@@ -211,7 +217,8 @@ mod tests {
                 let told = of_reason(&verdict, &upstream, &Columns::new());
                 assert_eq!(told.is_some(), holds, "{reason}");
                 let verdict = Verdict { retryable: true, ..verdict.clone() };
-                assert_eq!(of_reason(&verdict, &upstream, &Columns::new()), None);
+                let told = of_reason(&verdict, &upstream, &Columns::new());
+                assert_eq!(told.is_some(), reason == Reason::KeyPending, "{reason}");
             }
         }
     }

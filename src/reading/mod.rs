@@ -208,13 +208,16 @@ fn detail(asked: &Asked<'_, '_>, clamped: bool) -> String {
     let shown = |text: &str| Some(body::words::shown(text)).filter(|shown| !shown.is_empty());
     let said = words.and_then(shown);
     let says = rule.and_then(|rule| advice::says(rule, view, partition));
-    let says = says.or_else(|| advice::of_reason(verdict, (*upstream)?, partition));
-    let detail = match (says, said) {
-        (Some(says), Some(said)) => format!("{says}: {said}"),
-        (Some(words), None) | (None, Some(words)) => words,
-        (None, None) if reason == Reason::Ok => format!("status {}", view.status()),
-        (None, None) => format!("status {} without a word", view.status()),
+    let status = view.status();
+    let told = match (&says, said) {
+        (Some(_), None) => None,
+        (_, Some(said)) => Some(said),
+        (None, None) if reason == Reason::Ok => Some(format!("status {status}")),
+        (None, None) => Some(format!("status {status} without a word")),
     };
+    let says = says.or_else(|| advice::of_reason(verdict, (*upstream)?, partition));
+    let parts: Vec<String> = says.into_iter().chain(told).collect();
+    let detail = parts.join(": ");
     let note = if clamped { CLAMPED } else { "" };
     format!("{}{note}", body::words::line(&detail, LONGEST - note.len()))
 }
