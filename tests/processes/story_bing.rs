@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use paceline::clock::Timestamp;
-use paceline::practice::{Answer, Arrival, Config, Script};
+use paceline::practice::{Answer, Arrival, Config, Script, Verdict};
 
 use crate::support::process::Process;
 use crate::support::world::World;
@@ -18,7 +18,7 @@ when = { host = "calm.example" }
 secret = { key = "${env:KEY_CALM}" }
 [[limit]]
 name = "pace"
-rate = "40/s"
+rate = "20/s"
 slack = "200ms"
 key = ["credential"]
 [[limit]]
@@ -65,17 +65,17 @@ fn backs_off_together(refusal: Answer) {
     calm_is_not_delayed(&of(&arrivals, "/calm/"), busy[4].at);
 }
 
-/// Pauses of all three together, each at least as long as it must be: 300 ms, 600, 1.2 s, 2.4 s.
+/// Pauses of all three together after a refusal, each at least as long as it must be: 300 ms, 600, 1.2 s,
+/// 2.4 s. What was under way when another was refused makes none.
 fn grows(busy: &[&Arrival]) {
-    let mut pauses: Vec<Duration> = busy
+    let pauses: Vec<Duration> = busy
         .windows(2)
+        .filter(|pair| matches!(pair[0].verdict, Verdict::Scripted(_)))
         .map(|pair| pair[1].at.since(pair[0].at))
-        .filter(|gap| gap.as_millis() >= 290)
+        .filter(|pause| pause.as_millis() >= 290)
         .collect();
     println!("pauses: {pauses:?}");
-    // A machine with other work to do may pause too.
-    pauses.truncate(REFUSALS);
-    assert_eq!(pauses.len(), REFUSALS, "{pauses:?}");
+    assert!(pauses.len() >= REFUSALS - 1, "{pauses:?}");
     for (n, pause) in pauses.iter().enumerate() {
         assert!(pause.as_millis() >= 290 << n, "{n}: {pauses:?}");
     }
@@ -85,7 +85,7 @@ fn grows(busy: &[&Arrival]) {
 fn calm_is_not_delayed(calm: &[&Arrival], refused_at: Timestamp) {
     assert_eq!(calm.len(), JOBS);
     let last = calm.last().unwrap().at.since(refused_at);
-    assert!(last < Duration::from_secs(3), "{last:?} after the first refusal");
+    assert!(last < Duration::from_secs(4), "{last:?} after the first refusal");
 }
 
 #[test]
