@@ -43,7 +43,8 @@ fn a_hint_is_waited_for_exactly_and_a_page_that_shuts_out_holds_with_both_bodies
     let to_do = "set PACELINE_USER_AGENT to a name of your own, as in linux:my-app:1.0 (by /u/me)";
     for look in [&["why", "mine"][..], &["status"]] {
         let told = world.run(look);
-        assert!(told.stdout.contains(to_do) && told.stdout.contains(": Blocked"), "{told}");
+        assert_eq!(told.stdout.matches(to_do).count(), 1, "told once: {told}");
+        assert!(told.stdout.contains(": Blocked"), "{told}");
         assert!(told.stdout.contains("`paceline resume mine`"), "{told}");
     }
     assert!(ran.stderr.contains(to_do) && ran.stderr.contains("`paceline resume mine`"), "{ran}");
@@ -53,6 +54,8 @@ fn a_hint_is_waited_for_exactly_and_a_page_that_shuts_out_holds_with_both_bodies
         let json = world.json(&["show", job]);
         assert!(json["attempts"][0]["body"].as_str().unwrap().contains(body), "{json}");
     }
+    let shown = world.run(&["show", "2"]).stdout;
+    assert!(shown.contains("`paceline why 2` says how it goes on"), "{shown}");
     let why = world.json(&["why", "mine"]);
     assert_eq!((&why[0]["state"], &why[0]["reason"]), (&"held".into(), &"blocked".into()), "{why}");
     assert_eq!(world.jobs(), [("done".to_owned(), 1), ("queued".to_owned(), 2)].into());
