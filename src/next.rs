@@ -1,5 +1,7 @@
 //! PURE: what next? One reading and the facts about its job lead to exactly one move.
 
+use std::time::Duration;
+
 use crate::clock::{Now, Timestamp};
 use crate::quota::RetryPolicy;
 use crate::reading::{Reading, Reason};
@@ -30,7 +32,7 @@ pub struct Facts<'a> {
     pub hard_refusals: u32,
     /// Refusals in a row of the instance that this one concerns, before this call.
     pub refusals: u32,
-    /// Since when the instance was refused for this same reason (store time), where it was.
+    /// Since when this same reason stands at the instance (store time), where it may for a time only.
     pub reason_since: Option<Timestamp>,
     /// A number from 0 to 1 that jitter is made of.
     pub random: f64,
@@ -105,7 +107,9 @@ pub fn next(reading: &Reading, facts: &Facts<'_>) -> Next {
         if then.is_retryable() {
             return refused(&Reading { reason: then, becomes: None, ..reading.clone() }, facts);
         }
-        let mut next = hold(then, facts, format!("{} did not pass", reading.reason));
+        let at_most = reading.becomes.map_or(Duration::ZERO, |(at_most, _)| at_most);
+        let why = format!("{} did not pass within {}", reading.reason, told(at_most));
+        let mut next = hold(then, facts, why);
         next.refused_hard = true;
         return next;
     }
@@ -141,6 +145,14 @@ fn in_parts(reading: &Reading, facts: &Facts<'_>) -> Next {
     within_deadline(Next { split: true, ..Next::of(again, reading.reason) }, facts)
 }
 
+/// A declared time, for people.
+fn told(span: Duration) -> String {
+    match span.as_secs() {
+        seconds if seconds < 120 => format!("{seconds} s"),
+        seconds => format!("{} min", seconds.div_ceil(60)),
+    }
+}
+
 /// The reason that this one becomes, where it has stood for longer than its rule allows.
 fn outlived(reading: &Reading, facts: &Facts<'_>) -> Option<Reason> {
     let (at_most, then) = reading.becomes?;
@@ -171,10 +183,12 @@ fn refused(reading: &Reading, facts: &Facts<'_>) -> Next {
         if reading.clamped || wait > facts.policy.max_hint {
             let days = facts.policy.max_hint.as_secs() / 86_400;
             let why = match (reading.clamped, days) {
-                (true, _) => "the upstream asks to wait for more than 31 days".to_owned(),
-                (false, 0) => "the upstream asks to wait longer than `max_hint` allows".to_owned(),
+                (true, _) => "find out why, or let it go on when that is over".to_owned(),
+                (false, 0) => "find out why it asks for so long, or raise `max_hint`".to_owned(),
                 (false, days) => {
-                    format!("the upstream asks to wait longer than `max_hint`, {days} days")
+                    format!(
+                        "find out why it asks for so long, or raise `max_hint`, now {days} days"
+                    )
                 }
             };
             return hold(reading.reason, facts, why);

@@ -139,6 +139,15 @@ subjects! {
         a_resume_does_not_cut_a_hint_short,
         a_resume_sends_no_second_probe,
         only_what_is_held_for_a_reason_is_let_go,
+        a_retry_opens_no_hold,
+        a_poison_job_is_tried_anew_by_a_person,
+    }
+    "conformance/pending.rs" pending {
+        other_answers_do_not_give_a_pending_key_more_time,
+        no_restart_gives_a_pending_key_more_time,
+        a_success_ends_a_pending_keys_time,
+        a_resume_gives_a_pending_key_its_time_anew,
+        a_pending_key_is_asked_once_in_a_while,
     }
     "conformance/settles.rs" settles {
         an_answer_ends_its_job,

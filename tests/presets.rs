@@ -174,7 +174,15 @@ impl Preset {
             let help = upstream.columns[*column].help.as_ref().unwrap();
             assert!(bare.stderr.contains(help), "{column}: {bare}");
         }
-        home.run(&[&["add", self.name], self.arguments].concat());
+        let added = home.run(&[&["add", self.name], self.arguments].concat());
+        assert_eq!(added.code, 0, "{added}");
+        for name in self.secrets {
+            let note = format!(
+                "note: `${{env:{name}}}` is not set here; {} sends nothing until a run finds it",
+                self.name
+            );
+            assert!(added.stderr.contains(&note), "{note}: {added}");
+        }
         let ran = home.run(&["run", self.name, "--max-wait", "0"]);
         assert_eq!(ran.code, 4, "{ran}");
         let asked = |name: &&str| ran.stderr.contains(&format!("set {name} (as in"));
@@ -267,4 +275,38 @@ fn the_list_shows_how_sure_figures_are() {
     let bing = after("bing-webmaster");
     assert!(bing.contains("daily: 100 a day in an unknown zone, in items, each siteUrl"), "{bing}");
     assert!(bing.contains("observed") && bing.contains("documented"), "{bing}");
+}
+
+/// What a person is told to do: an order, in one sentence.
+const ORDERS: &[&str] = &[
+    "add", "ask", "assign", "attach", "buy", "enable", "get", "give", "grant", "invite", "make",
+    "put", "see", "set", "use", "verify",
+];
+
+/// Every rule that can hold a partition says what a person must do about it.
+#[test]
+fn every_rule_that_holds_says_what_to_do() {
+    use paceline::reading::Reason;
+    let hard = [Reason::Misconfigured, Reason::Forbidden, Reason::Blocked, Reason::AuthExpired];
+    let library = Library::new(Vec::new());
+    let mut rules = 0;
+    for name in library.names() {
+        let upstream = library.get(&name).unwrap();
+        for rule in &upstream.readings {
+            let holds = rule.retryable == Some(false) && rule.reason.is_retryable()
+                || [Some(rule.reason), rule.then].iter().flatten().any(|one| hard.contains(one));
+            if !holds {
+                continue;
+            }
+            rules += 1;
+            let says = rule.says.as_deref().unwrap_or_else(|| panic!("{name}: {}", rule.reason));
+            let order = says.split(' ').next().unwrap();
+            assert!(ORDERS.contains(&order), "{name}: {says}");
+            assert!(
+                !says.contains(". ") && !says.ends_with('.') && says.len() <= 140,
+                "{name}: {says}"
+            );
+        }
+    }
+    assert!(rules >= 30, "{rules} rules hold");
 }

@@ -38,6 +38,11 @@ mod processes {
     mod refusal;
     mod secrets;
     mod store_trouble;
+    mod story_bing;
+    #[cfg(target_os = "linux")]
+    mod story_google;
+    mod story_indexnow;
+    mod story_reddit;
     mod terminal;
     mod trouble_connection;
     mod trouble_refusal;

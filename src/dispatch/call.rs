@@ -17,7 +17,7 @@ use crate::crash;
 use crate::job::{Columns, JobId};
 use crate::quota::{KeepBody, LimitRule, Upstream};
 use crate::reading::items::read_items;
-use crate::reading::{Answer, Reading, Reason, read};
+use crate::reading::{Answer, Reading, Reason, read_for};
 use crate::redirect::{self, Redirect, Redirected};
 use crate::secrets::{Redactor, Secrets};
 use crate::store::{Call, ClaimedJob, ItemEnd, KeptBody, Release, ReleaseWhy, Settlement, Store};
@@ -213,12 +213,13 @@ impl<S: Store, T: Transport> Way<S, T> {
             headers: &received.headers,
             body: &received.body,
         };
-        let mut reading = read(Some(&self.upstream), &answer);
+        let read = |answer: &Answer<'_>| read_for(&call.partition, Some(&self.upstream), answer);
+        let mut reading = read(&answer);
         let body = redactor.redact_bytes(&received.body);
         if let Cow::Owned(body) = &body {
             // The detail is cut: half of a secret would not be found in it any more.
             let shown = Answer { body, ..answer };
-            reading.detail = read(Some(&self.upstream), &shown).detail;
+            reading.detail = read(&shown).detail;
         }
         if let Some(connection) = received.connection
             && reading.reason == Reason::RateLimited
@@ -259,7 +260,7 @@ impl<S: Store, T: Transport> Way<S, T> {
     ) -> Vec<ItemEnd> {
         let jobs: Vec<_> = call.jobs().collect();
         let columns: Vec<_> = jobs.iter().map(|job| &job.columns).collect();
-        let said = read_items(&self.upstream, answer, whole, &columns).into_iter();
+        let said = read_items(&call.partition, &self.upstream, answer, whole, &columns).into_iter();
         said.filter_map(|mut said| {
             said.reading.detail = redactor.redact(&said.reading.detail).into_owned();
             Some(ItemEnd {

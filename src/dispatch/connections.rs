@@ -9,41 +9,40 @@ use tokio::sync::Semaphore;
 
 /// A connection's number, from 1, with what speaks over it.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct Connection<C> {
     pub number: u32,
-    pub client: reqwest::Client,
+    pub client: C,
 }
 
-/// What makes a client that has not connected yet.
-type Make = Box<dyn Fn() -> Result<reqwest::Client, reqwest::Error> + Send + Sync>;
+/// What makes a client that has not connected yet; `None`: it cannot be made.
+type Make<C> = Box<dyn Fn() -> Option<C> + Send + Sync>;
 
 /// All connections of one upstream.
-pub(super) struct Connections {
-    make: Make,
+pub(super) struct Connections<C> {
+    make: Make<C>,
     free: Semaphore,
-    state: Mutex<State>,
+    state: Mutex<State<C>>,
 }
 
-#[derive(Debug, Default)]
-struct State {
+#[derive(Debug)]
+struct State<C> {
     /// Those that carry no call, who rested longest first.
-    resting: VecDeque<Connection>,
+    resting: VecDeque<Connection<C>>,
     /// Numbers of those that are to be made anew once their call has ended.
     refused: BTreeSet<u32>,
 }
 
-impl Connections {
-    /// So many, none of them connected yet.
-    pub fn new(count: usize, make: Make) -> Result<Connections, reqwest::Error> {
-        let mut state = State::default();
-        for number in 1..=u32::try_from(count).unwrap_or(u32::MAX) {
-            state.resting.push_back(Connection { number, client: make()? });
-        }
-        Ok(Connections { make, free: Semaphore::new(count), state: Mutex::new(state) })
+impl<C> Connections<C> {
+    /// Over these clients, none of them connected yet.
+    pub fn new(clients: Vec<C>, make: Make<C>) -> Connections<C> {
+        let free = Semaphore::new(clients.len());
+        let numbered = (1..).zip(clients).map(|(number, client)| Connection { number, client });
+        let state = State { resting: numbered.collect(), refused: BTreeSet::new() };
+        Connections { make, free, state: Mutex::new(state) }
     }
 
     /// Runs one exchange over the connection that rested longest; waits where none does.
-    pub async fn with<T>(&self, exchange: impl AsyncFnOnce(&Connection) -> T) -> Option<T> {
+    pub async fn with<T>(&self, exchange: impl AsyncFnOnce(&Connection<C>) -> T) -> Option<T> {
         let _permit = self.free.acquire().await.ok()?;
         let connection = self.state().resting.pop_front()?;
         let lent = Lent { of: self, connection: Some(connection) };
@@ -61,31 +60,31 @@ impl Connections {
         }
     }
 
-    fn renew(&self, connection: &mut Connection) {
+    fn renew(&self, connection: &mut Connection<C>) {
         // Where no other can be made, the old one goes on.
-        if let Ok(client) = (self.make)() {
+        if let Some(client) = (self.make)() {
             connection.client = client;
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, State<C>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl std::fmt::Debug for Connections {
+impl<C: std::fmt::Debug> std::fmt::Debug for Connections<C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Connections").field("state", &self.state).finish_non_exhaustive()
     }
 }
 
 /// A connection that comes back whatever happens to its call.
-struct Lent<'c> {
-    of: &'c Connections,
-    connection: Option<Connection>,
+struct Lent<'c, C> {
+    of: &'c Connections<C>,
+    connection: Option<Connection<C>>,
 }
 
-impl Drop for Lent<'_> {
+impl<C> Drop for Lent<'_, C> {
     fn drop(&mut self) {
         let Some(mut connection) = self.connection.take() else { return };
         let mut state = self.of.state();
@@ -100,12 +99,11 @@ impl Drop for Lent<'_> {
 mod tests {
     use super::*;
 
-    fn connections(count: usize) -> Connections {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        Connections::new(count, Box::new(|| reqwest::Client::builder().build())).unwrap()
+    fn connections(count: usize) -> Connections<&'static str> {
+        Connections::new(vec!["old"; count], Box::new(|| Some("new")))
     }
 
-    async fn number(all: &Connections) -> u32 {
+    async fn number(all: &Connections<&'static str>) -> u32 {
         all.with(async |connection| connection.number).await.unwrap()
     }
 
@@ -136,5 +134,16 @@ mod tests {
             .await
         });
         assert_eq!(none_left.await, Some(Some(true)));
+    }
+
+    #[tokio::test]
+    async fn one_that_was_refused_is_made_anew_when_it_is_free() {
+        let all = connections(2);
+        all.with(async |connection| all.refused(connection.number)).await.unwrap();
+        all.refused(2);
+        for number in [2, 1] {
+            let seen = all.with(async |one| (one.number, one.client)).await;
+            assert_eq!(seen, Some((number, "new")));
+        }
     }
 }

@@ -70,7 +70,7 @@ enum Ways {
     /// As many connections as are needed.
     Any(reqwest::Client),
     /// Just so many.
-    Counted(Connections),
+    Counted(Connections<reqwest::Client>),
 }
 
 impl HttpTransport {
@@ -88,7 +88,8 @@ impl HttpTransport {
             Some(count) => {
                 // HTTP/2 would put several calls on one.
                 let make = move || builder(1, timeout).http1_only().build();
-                Ways::Counted(Connections::new(count, Box::new(make))?)
+                let clients = (0..count).map(|_| make()).collect::<Result<_, _>>()?;
+                Ways::Counted(Connections::new(clients, Box::new(move || make().ok())))
             }
         };
         Ok(HttpTransport { ways })

@@ -91,7 +91,12 @@ pub(super) fn credential<'a>(
             if next.1.when.len() > best.1.when.len() { next } else { best }
         },
     );
-    let none = || PlanError::NoCredential { known: known(upstream) };
+    let none = || {
+        let asked = upstream.credentials.values().flat_map(|one| one.when.keys());
+        let has = asked.filter_map(|name| columns.get_key_value(name));
+        let has = has.map(|(name, value)| (name.clone(), value.clone())).collect();
+        PlanError::NoCredential { has, known: known(upstream) }
+    };
     let (name, credential) = best.ok_or_else(none)?;
     Ok(Some((name, credential)))
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::address::AddressError;
+use crate::job::Columns;
 use crate::quota::Upstream;
 use crate::quota::declare::nearest;
 use crate::template::{Secret, TemplateError};
@@ -113,11 +114,22 @@ pub enum PlanError {
         known: Vec<String>,
     },
     /// No credential's `when` agrees with the job.
-    #[error("no credential fits this job; {}", one_of(.known))]
+    #[error(
+        "no credential is for {}: declare one with that in its `when`, or {}",
+        shown(.has), one_of(.known)
+    )]
     NoCredential {
+        /// What the job has of the columns that credentials look at.
+        has: Columns,
         /// Those declared.
         known: Vec<String>,
     },
+}
+
+/// `host = "www.example.com"`, as it is written.
+fn shown(columns: &Columns) -> String {
+    let pairs: Vec<_> = columns.iter().map(|(name, value)| format!("{name} = {value:?}")).collect();
+    if pairs.is_empty() { "this job".to_owned() } else { pairs.join(", ") }
 }
 
 fn one_of(known: &[String]) -> String {

@@ -13,6 +13,7 @@
 //! | [`batch`] | many jobs in one call |
 //! | [`forecast`] | when a queue will be empty |
 //! | [`strict`] | whether what was sent kept to a limit |
+//! | [`evidence`] | what answers show of a reset that nobody states |
 //!
 //! This file holds what a quota file says once it is read and found valid.
 
@@ -22,6 +23,7 @@ pub mod calendar;
 pub mod concurrency;
 pub mod decide;
 pub mod declare;
+pub mod evidence;
 pub mod forecast;
 pub(crate) mod glob;
 pub mod library;

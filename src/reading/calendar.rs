@@ -1,9 +1,13 @@
 //! The next reset of an upstream's budget.
 
+use std::time::Duration;
+
+use super::Reason;
+use super::hint::Asked;
 use super::window::Window;
 use crate::clock::Timestamp;
 use crate::quota::calendar::{Calendar, Resets};
-use crate::quota::{Limit, Upstream};
+use crate::quota::{Limit, LimitRule, Upstream};
 
 /// The name and the next reset of the budget that a refusal at `at` concerns: the one that the rule
 /// names, else of those with a known zone (and of the length that the refusal names, where any is)
@@ -26,6 +30,23 @@ pub(crate) fn next_reset(
     fitting
         .min_by_key(|(_, at)| *at)
         .or_else(|| upstream.limits.iter().filter_map(reset).min_by_key(|(_, at)| *at))
+}
+
+/// How long to wait where the budget that is used up begins anew nobody knows when: in that span it does
+/// so in every zone. `None` where it is another's, or no budget's.
+pub(crate) fn unknown(asked: &Asked<'_, '_>) -> Option<Duration> {
+    if asked.verdict.reason != Reason::QuotaExhausted {
+        return None;
+    }
+    let span = |limit: &Limit| match &limit.rule {
+        LimitRule::Rolling(rolling) => rolling.stands_for.map(|_| rolling.span),
+        _ => None,
+    };
+    let upstream = asked.upstream?;
+    match asked.rule.and_then(|rule| rule.limit.as_deref()) {
+        Some(name) => span(upstream.limit(name)?),
+        None => upstream.limits.iter().filter_map(span).min(),
+    }
 }
 
 /// The length of a calendar's windows.

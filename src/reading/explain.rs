@@ -11,6 +11,7 @@ use super::verdict::Verdict;
 use super::view::View;
 use super::{Answer, Reading, Reason, conclude};
 use crate::clock::Timestamp;
+use crate::job::Columns;
 use crate::quota::Upstream;
 
 /// A reading, and how it came about.
@@ -117,7 +118,7 @@ pub fn explain(upstream: Option<&Upstream>, answer: &Answer<'_>) -> Explanation 
     let mut steps = reasons(upstream, view);
     let (verdict, rule) = decide(upstream, view);
     let verdict = refinements(view, verdict, &mut steps);
-    let asked = Asked { view, upstream, rule, verdict: &verdict };
+    let asked = Asked { view, upstream, rule, verdict: &verdict, partition: &Columns::new() };
     let hint = if verdict.may_wait() { hint::find(&asked) } else { None };
     steps.extend(hints(&asked, hint.as_ref()));
     Explanation { reading: conclude(&asked, hint.as_ref()), steps }

@@ -11,6 +11,7 @@ use super::view::View;
 use super::window::Window;
 use super::{Reason, body, github, limits, retry_after};
 use crate::clock::Timestamp;
+use crate::job::Columns;
 use crate::quota::Upstream;
 
 /// What the hint is looked for in.
@@ -23,6 +24,8 @@ pub(crate) struct Asked<'v, 'a> {
     pub(crate) rule: Option<&'v Rule>,
     /// What was read.
     pub(crate) verdict: &'v Verdict,
+    /// The columns of the partition that it concerns; none where nobody knows it.
+    pub(crate) partition: &'v Columns,
 }
 
 /// One source of hints.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::body::words;
-use super::{Answer, Reading, Reason, read};
+use super::{Answer, Reading, Reason, read_for};
 use crate::job::Columns;
 use crate::quota::Upstream;
 use crate::quota::batch::BatchAnswer;
@@ -26,10 +26,12 @@ pub struct ItemReading {
 /// Where a reading comes from that is the list's own.
 const SOURCE: &str = "batch.answer";
 
-/// What the answer, read as `whole`, says of each of the jobs, whose columns these are. A job that is not
+/// What the answer to a call of the partition, read as `whole`, says of each of the jobs, whose columns these
+/// are. A job that is not
 /// there is one of which nothing is said in particular. Nothing at all is said where the answer has no
 /// list, or is a refusal that concerns them all.
 pub fn read_items(
+    partition: &Columns,
     upstream: &Upstream,
     answer: &Answer<'_>,
     whole: &Reading,
@@ -50,7 +52,7 @@ pub fn read_items(
             declared.key.keys().map(|at| item.pointer(at).map(text)).collect();
         for job in key.and_then(|key| known.get(&key)).into_iter().flatten() {
             if let Some(said) = said.get_mut(*job) {
-                *said = Some(one(upstream, answer, declared, item, *job));
+                *said = Some(one((partition, upstream), answer, declared, item, *job));
             }
         }
     }
@@ -79,7 +81,7 @@ fn text(value: &Value) -> String {
 }
 
 fn one(
-    upstream: &Upstream,
+    (partition, upstream): (&Columns, &Upstream),
     answer: &Answer<'_>,
     declared: &BatchAnswer,
     item: &Value,
@@ -95,7 +97,7 @@ fn one(
         body: body.as_bytes(),
         ..*answer
     };
-    let mut reading = read(Some(upstream), &part);
+    let mut reading = read_for(partition, Some(upstream), &part);
     if declared.status.is_none() && reading.reason.is_success() {
         let shown = words::line(&body, words::LONGEST);
         reading = Reading::plain(Reason::InvalidRequest, SOURCE, shown);
@@ -142,8 +144,9 @@ key = { "/url" = "url" }
         let rows: Vec<Columns> =
             ["a", "b", "7"].map(|url| Columns::from([("url".to_owned(), url.to_owned())])).into();
         let jobs: Vec<&Columns> = rows.iter().collect();
-        let whole = read(Some(&upstream), &answer);
-        let items = read_items(&upstream, &answer, &whole, &jobs).into_iter();
+        let none = Columns::new();
+        let whole = read_for(&none, Some(&upstream), &answer);
+        let items = read_items(&none, &upstream, &answer, &whole, &jobs).into_iter();
         items
             .map(|item| (item.job, item.status, item.reading.reason, item.reading.detail))
             .collect()

@@ -13,6 +13,7 @@
 //! | `explain` | how a reading came about: a walk over the same tables |
 //! | `unreachable` | rules that can never match |
 //! | `parts` | the conditions of a rule |
+//! | `advice` | what a person must do |
 //! | `verdict` | what one reader found |
 //! | `marks` | challenge and block pages of CDNs |
 //! | `named` | header fields that name the reason |
@@ -23,6 +24,7 @@
 //! | `retry_after`, `dates`, `number`, `moment`, `window` | how times are written |
 //! | `calendar` | the next reset of a budget |
 
+mod advice;
 mod body;
 mod calendar;
 mod candidate;
@@ -54,12 +56,12 @@ mod window;
 use std::time::Duration;
 
 use crate::clock::Timestamp;
+use crate::job::Columns;
 use crate::quota::Upstream;
 pub use explain::{Explanation, Said, Step, Topic, explain};
 use hint::{Asked, Hint};
 use readers::REFINERS;
 pub use reason::Reason;
-use rules::Rule;
 pub use unreachable::{Never, Unreachable, unreachable};
 use verdict::Verdict;
 use view::View;
@@ -146,10 +148,15 @@ impl Reading {
 /// assert_eq!(reading.source, "status 429; retry-after");
 /// ```
 pub fn read(upstream: Option<&Upstream>, answer: &Answer<'_>) -> Reading {
+    read_for(&Columns::new(), upstream, answer)
+}
+
+/// As [`read`], an answer to a call of the partition of these columns, which what a rule `says` may name.
+pub fn read_for(partition: &Columns, upstream: Option<&Upstream>, answer: &Answer<'_>) -> Reading {
     let view = &View::new(answer);
     let (verdict, rule) = readers::decide(upstream, view);
     let verdict = refined(view, verdict);
-    let asked = hint::Asked { view, upstream, rule, verdict: &verdict };
+    let asked = hint::Asked { view, upstream, rule, verdict: &verdict, partition };
     let hint = if verdict.may_wait() { hint::find(&asked) } else { None };
     conclude(&asked, hint.as_ref())
 }
@@ -200,28 +207,37 @@ fn conclude(asked: &Asked<'_, '_>, hint: Option<&Hint<'_>>) -> Reading {
         clamped,
         source,
         limit: named.or_else(|| hint?.candidate.limit.clone()),
-        detail: detail(view, verdict.reason, *rule, clamped),
-        wait: verdict.wait.filter(|_| verdict.retryable),
+        detail: detail(asked, clamped),
+        wait: verdict.wait.or_else(|| calendar::unknown(asked)).filter(|_| verdict.retryable),
         becomes: rule.and_then(|rule| Some((rule.for_at_most?, rule.then?))),
     }
 }
 
+/// How long a detail may be: a sentence for people, and as much of the server's own words.
+const LONGEST: usize = 2 * body::words::LONGEST;
+
 /// Said where a hint was clamped.
 const CLAMPED: &str = " (the hint is more than 31 days off and was clamped there)";
 
-/// What the rule says, what the server said (a success is data, not words), and whether its hint was
-/// clamped.
-fn detail(view: &View<'_>, reason: Reason, rule: Option<&Rule>, clamped: bool) -> String {
+/// What a person must do or the rule says, what the server said (a success is data, not words), and
+/// whether its hint was clamped.
+fn detail(asked: &Asked<'_, '_>, clamped: bool) -> String {
+    let Asked { view, upstream, rule, verdict, partition, .. } = asked;
+    let reason = verdict.reason;
     let words = if reason == Reason::Ok { None } else { body::words::said(view) };
     let shown = |text: &str| Some(body::words::shown(text)).filter(|shown| !shown.is_empty());
     let said = words.and_then(shown);
-    let says = rule.and_then(|rule| shown(rule.says.as_deref()?));
-    let detail = match (says, said) {
-        (Some(says), Some(said)) => format!("{says}: {said}"),
-        (Some(words), None) | (None, Some(words)) => words,
-        (None, None) if reason == Reason::Ok => format!("status {}", view.status()),
-        (None, None) => format!("status {} without a word", view.status()),
+    let says = rule.and_then(|rule| advice::says(rule, view, partition));
+    let status = view.status();
+    let told = match (&says, said) {
+        (Some(_), None) => None,
+        (_, Some(said)) => Some(said),
+        (None, None) if reason == Reason::Ok => Some(format!("status {status}")),
+        (None, None) => Some(format!("status {status} without a word")),
     };
+    let says = says.or_else(|| advice::of_reason(verdict, (*upstream)?, partition));
+    let parts: Vec<String> = says.into_iter().chain(told).collect();
+    let detail = parts.join(": ");
     let note = if clamped { CLAMPED } else { "" };
-    format!("{}{note}", body::words::line(&detail, body::words::LONGEST - note.len()))
+    format!("{}{note}", body::words::line(&detail, LONGEST - note.len()))
 }

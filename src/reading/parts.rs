@@ -98,6 +98,6 @@ impl fmt::Display for ValuePattern {
 }
 
 /// A JSON value as a rule compares it: a string itself, anything else as it is written.
-fn text_of(value: &Value) -> String {
+pub(super) fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

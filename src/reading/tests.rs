@@ -280,11 +280,9 @@ fn a_detail_is_one_short_line_whatever_a_rule_says() {
     assert_eq!(said("wait\u{1b}\n a while", "5"), "wait a while: slow down");
     assert_eq!(said("\u{0}", "5"), "slow down");
     let long = said(&"x".repeat(500), "99999999");
-    assert_eq!(long.chars().count(), 200);
-    assert!(
-        long.ends_with("x… (the hint is more than 31 days off and was clamped there)"),
-        "{long}"
-    );
+    assert!(long.chars().count() <= 400, "{long}");
+    let end = "x…: slow down (the hint is more than 31 days off and was clamped there)";
+    assert!(long.ends_with(end), "{long}");
 }
 
 #[test]

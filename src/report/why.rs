@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use super::{columns, instant};
 use crate::job::{Columns, JobState};
-use crate::store::views::{JobView, MISSING_SECRET, PartitionView, Turn, UpstreamView, WaitView};
+use crate::store::views::{
+    JobView, MISSING_SECRET, PartitionView, ResetsView, Turn, UpstreamView, WaitView,
+};
 
 /// `waiting` of a job: null where nothing holds it back.
 pub fn waiting(wait: Option<&WaitView>) -> Value {
@@ -45,6 +47,24 @@ pub fn partition(partition: &PartitionView) -> Value {
         "limit": wait.limit, "until": instant(wait.until), "reason": wait.reason,
         "detail": wait.detail, "jobs": partition.jobs,
     })
+}
+
+/// As [`partition`], in `why UPSTREAM --json`: with what answers show of the reset of its limit, where
+/// nobody states that.
+pub fn partition_and_resets(shown: &PartitionView, seen: &[ResetsView]) -> Value {
+    let own = |one: &&ResetsView| {
+        Some(&one.limit) == shown.wait.limit.as_ref()
+            && one.key.iter().all(|(name, value)| shown.key.get(name) == Some(value))
+    };
+    let mut told = partition(shown);
+    if let (Some(seen), Some(told)) = (seen.iter().find(own), told.as_object_mut()) {
+        let span = |(from, to): (chrono::NaiveTime, chrono::NaiveTime)| {
+            json!([from.format("%H:%M").to_string(), to.format("%H:%M").to_string()])
+        };
+        let spans: Vec<Value> = seen.allowed.spans().into_iter().map(span).collect();
+        told.insert("resets_between".to_owned(), spans.into());
+    }
+    told
 }
 
 /// `held` where a person is needed, else `blocked`.

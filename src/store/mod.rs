@@ -23,7 +23,10 @@ use crate::reading::{Reading, Reason};
 use crate::redirect::Redirect;
 pub use error::StoreError;
 pub use filter::{AttemptFilter, Cursor, Filter, NoCursor};
-use views::{AttemptView, JobView, LoadView, ResultNames, RunnerView, Tally, Tidied, UpstreamView};
+use views::{
+    AttemptView, JobView, LoadView, ResetsView, ResultNames, RunnerView, Tally, Tidied,
+    UpstreamView,
+};
 
 /// A process that sends, as the store knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -500,6 +503,12 @@ pub trait Store: Clone + Send + Sync + 'static {
         upstream: Arc<Upstream>,
         load: Option<String>,
     ) -> impl Future<Output = Result<Backlog, StoreError>> + Send;
+
+    /// Of its budgets whose days begin nobody knows when: what its latest answers show of it.
+    fn resets(
+        &self,
+        upstream: Arc<Upstream>,
+    ) -> impl Future<Output = Result<Vec<ResetsView>, StoreError>> + Send;
 
     /// Jobs that fit the filter, by number. What they wait for is told where their upstream is among
     /// those given.

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::clock::Timestamp;
 use crate::job::{CallId, Columns, JobId, JobState};
+use crate::quota::evidence::Allowed;
 use crate::store::{KeptBody, RunnerId};
 
 /// Jobs by state.
@@ -87,6 +88,17 @@ pub struct LimitView {
     pub detail: Option<String>,
     /// Of a rate: units a second that are planned.
     pub effective_rate: Option<f64>,
+}
+
+/// When the day of a budget may begin, which nobody states, as answers show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResetsView {
+    /// The limit's name.
+    pub limit: String,
+    /// The instance's columns.
+    pub key: Columns,
+    /// What is left.
+    pub allowed: Allowed,
 }
 
 /// Why something cannot go at this moment.

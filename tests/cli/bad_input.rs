@@ -142,7 +142,7 @@ fn commands_name_what_exists() {
         .complains(&["no budget or rolling limit"]);
     bench.run("budget spend engine 1").ends(2).complains(&["--key"]);
     bench.run("calendar --time-zone Mars --per day").ends(2).complains(&["no IANA time zone"]);
-    bench.run("forecast").ends(2);
+    bench.run("gateway").ends(2);
 }
 
 #[test]

@@ -237,3 +237,40 @@ pub fn only_what_is_held_for_a_reason_is_let_go<S: Store>(make: Make<'_, S>) {
     assert_eq!(let_go("by_hand"), 1);
     assert!(w.look().held.is_none());
 }
+
+pub fn a_retry_opens_no_hold<S: Store>(make: Make<'_, S>) {
+    let w = World::new(make, &by_site());
+    let jobs = w.add(5, &[("site", "a")]);
+    assert!(answer_a(&w, Reason::Blocked));
+    assert_eq!(w.act_on(jobs[3], paceline::store::Act::Cancel), 1);
+    assert_eq!(w.act_on(jobs[3], paceline::store::Act::Retry), 1);
+    assert_eq!(w.nothing(), None);
+    let waiting = w.view(jobs[3]).waiting.unwrap();
+    assert_eq!((waiting.turn.name(), waiting.reason.as_str()), ("held", "blocked"));
+    w.resume(&[("site", "a")]);
+    let probe = w.claim(64);
+    assert_eq!(probe.len(), 1);
+    w.ok(&probe[0]);
+    assert_eq!(w.claim(64).len(), 4, "the one that was retried too");
+}
+
+pub fn a_poison_job_is_tried_anew_by_a_person<S: Store>(make: Make<'_, S>) {
+    let w = World::new(make, &by_site());
+    let jobs = w.add(2, &[("site", "a")]);
+    let poison = |calls: &[paceline::store::Call]| {
+        calls.iter().find(|call| call.job.id == jobs[0]).cloned().unwrap()
+    };
+    let first = w.claim(1);
+    w.say(&poison(&first), said(Reason::Forbidden));
+    w.ok(&w.one());
+    w.pass(secs(10));
+    assert_eq!(w.say(&w.one(), said(Reason::Forbidden)).hold, None);
+    assert_eq!(w.state(jobs[0]), JobState::Failed);
+    assert_eq!(w.act_on(jobs[0], paceline::store::Act::Retry), 1);
+    assert_eq!(w.say(&w.one(), said(Reason::Forbidden)).hold, None, "it begins anew");
+    w.pass(secs(10));
+    assert!(w.say(&w.one(), said(Reason::Forbidden)).hold.is_some(), "alone, it is not passed by");
+    w.resume(&[("site", "a")]);
+    w.ok(&w.one());
+    assert_eq!(w.count(JobState::Done), 2);
+}

@@ -137,11 +137,13 @@ CREATE TABLE limit_instance (
     blocked_until INTEGER,
     block_reason  TEXT,
     block_detail  TEXT,
-    reason_since  INTEGER,                   -- since when block_reason came without a success between
+    stands_reason TEXT,                      -- a reason that may stand for a time only, of its latest refusals
+    stands_since  INTEGER,                   -- since when it stands: no call succeeded meanwhile
     refusals      INTEGER NOT NULL DEFAULT 0 CHECK (refusals >= 0),
     probe_call    INTEGER,                   -- the one call let through after a block
     UNIQUE (upstream_id, limit_name, key),
-    CHECK ((blocked_until IS NULL) = (block_reason IS NULL))
+    CHECK ((blocked_until IS NULL) = (block_reason IS NULL)),
+    CHECK ((stands_since IS NULL) = (stands_reason IS NULL))
 ) STRICT;
 
 CREATE INDEX limit_instance_blocked ON limit_instance (upstream_id, blocked_until)

@@ -61,6 +61,14 @@ impl World {
         self.home.quota(name, &format!("[request]\nurl = \"{}\"\n{text}", self.url(path)));
     }
 
+    /// A quota file that is a preset but for its address, which is `path` here; `text` begins within
+    /// `[request]`.
+    pub fn extends(&self, name: &str, preset: &str, path: &str, text: &str) {
+        let url = self.url(path);
+        let text = format!("extends = \"{preset}\"\n[request]\nurl = \"{url}\"\n{text}");
+        self.home.quota(name, &text);
+    }
+
     pub fn url(&self, path: &str) -> String {
         self.practice().url(path)
     }

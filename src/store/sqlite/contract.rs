@@ -15,7 +15,8 @@ use crate::job::{CallId, Columns, JobId, NewJob};
 use crate::quota::Upstream;
 use crate::quota::forecast::Backlog;
 use crate::store::views::{
-    AttemptView, JobView, LoadView, ResultNames, RunnerView, Tally, Tidied, UpstreamView,
+    AttemptView, JobView, LoadView, ResetsView, ResultNames, RunnerView, Tally, Tidied,
+    UpstreamView,
 };
 use crate::store::{
     Act, Added, AttemptFilter, Claim, Claimed, Cursor, Filter, Hold, KeptBody, Release, Remaining,
@@ -201,6 +202,10 @@ impl Store for SqliteStore {
         load: Option<String>,
     ) -> Result<Backlog, StoreError> {
         self.read(|conn, now| inspect::backlog(conn, now, &upstream, load.as_deref()))
+    }
+
+    async fn resets(&self, upstream: Arc<Upstream>) -> Result<Vec<ResetsView>, StoreError> {
+        self.read(|conn, now| inspect::resets(conn, now, &upstream))
     }
 
     async fn jobs(

@@ -5,10 +5,12 @@
 //! | `look` | an upstream's limits, and what its partitions wait for |
 //! | `backlog` | what waits, for forecasts |
 //! | `history` | jobs, attempts, bodies |
+//! | `resets` | what answers show of days that begin nobody knows when |
 
 mod backlog;
 mod history;
 mod look;
+mod resets;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,6 +27,7 @@ use crate::store::{Remaining, RunnerId};
 pub(super) use backlog::backlog;
 pub(super) use history::{attempts, jobs, last_bodies};
 use look::Look;
+pub(super) use resets::resets;
 
 /// Upstreams by name, for telling what binds their jobs.
 pub(super) type Declared = BTreeMap<String, Arc<Upstream>>;

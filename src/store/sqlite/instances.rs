@@ -34,7 +34,8 @@ pub(super) struct Block {
     pub until: Option<Timestamp>,
     pub reason: Option<String>,
     pub detail: Option<String>,
-    pub since: Option<Timestamp>,
+    /// A reason that may stand for a time only, and since when it does.
+    pub stands: Option<(String, Timestamp)>,
     pub refusals: u32,
     pub probe: Option<CallId>,
 }
@@ -152,7 +153,9 @@ impl<'t> Instances<'t> {
                         until: at(row.get("blocked_until")?),
                         reason: row.get("block_reason")?,
                         detail: row.get("block_detail")?,
-                        since: at(row.get("reason_since")?),
+                        stands: row
+                            .get::<_, Option<String>>("stands_reason")?
+                            .zip(at(row.get("stands_since")?)),
                         refusals: row.get("refusals")?,
                         probe: row.get::<_, Option<i64>>("probe_call")?.map(CallId),
                     };

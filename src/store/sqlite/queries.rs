@@ -172,13 +172,16 @@ pub(super) const INSTANCE_PROBE: &str =
     "UPDATE limit_instance SET probe_call = :call WHERE id = :id";
 pub(super) const INSTANCE_UNPROBE: &str =
     "UPDATE limit_instance SET probe_call = NULL WHERE id = ?1";
-/// Changes nothing where the upstream asked for more time after the probe left.
+/// Changes nothing where the upstream asked for more time after the probe left. What may stand for a
+/// time only goes on standing until a call succeeds.
 pub(super) const INSTANCE_OPEN: &str = "UPDATE limit_instance SET refusals = 0,
-    blocked_until = NULL, block_reason = NULL, block_detail = NULL, reason_since = NULL
+    blocked_until = NULL, block_reason = NULL, block_detail = NULL,
+    stands_reason = CASE WHEN :done THEN NULL ELSE stands_reason END,
+    stands_since = CASE WHEN :done THEN NULL ELSE stands_since END
     WHERE id = :id AND (blocked_until IS NULL OR blocked_until <= :now)";
 pub(super) const INSTANCE_BLOCK: &str = "UPDATE limit_instance SET blocked_at = :at,
     blocked_until = :until, block_reason = :reason, block_detail = :detail,
-    reason_since = :since, refusals = :refusals, probe_call = :probe WHERE id = :id";
+    stands_reason = :stands, stands_since = :since, refusals = :refusals, probe_call = :probe WHERE id = :id";
 pub(super) const INSTANCE_WAKE: &str =
     "UPDATE limit_instance SET next_at = :at WHERE id = :id AND next_at IS NOT :at";
 pub(super) const INSTANCES_OPEN: &str = "SELECT id, limit_name, key FROM limit_instance
@@ -187,11 +190,13 @@ pub(super) const INSTANCES_PROBED: &str = "SELECT id FROM limit_instance WHERE p
 pub(super) const INSTANCE_CLOSED: &str = "SELECT 1 FROM limit_instance WHERE id = :id
     AND blocked_until IS NOT NULL
     AND (blocked_until > :now OR (refusals > 0 AND probe_call IS NOT :call))";
-/// A block that the upstream asked for stands, though a person lets go; so does a probe that is out.
+/// A block that the upstream asked for stands, though a person lets go; so does a probe that is out. What
+/// may stand for a time only gets its time anew.
 pub(super) const GATE_HALF_OPEN: &str = "INSERT INTO limit_instance AS gate
         (upstream_id, limit_name, key, blocked_at, blocked_until, block_reason, refusals)
     VALUES (:upstream, '', :key, :now, :now, 'resumed', 1)
     ON CONFLICT DO UPDATE SET blocked_at = excluded.blocked_at, refusals = 1,
+        stands_reason = NULL, stands_since = NULL,
         blocked_until = max(coalesce(gate.blocked_until, :now), :now),
         block_reason = CASE WHEN gate.blocked_until > :now THEN gate.block_reason
                             ELSE excluded.block_reason END

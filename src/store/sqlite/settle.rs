@@ -20,6 +20,7 @@ use super::instances::{Block, Index, Instances, from_json};
 use super::usage::stored;
 use super::writer::Txn;
 use super::{places, queries};
+use crate::clock::Timestamp;
 use crate::crash;
 use crate::job::{CallId, Columns, JobId};
 use crate::next::{Facts, Next, next};
@@ -182,7 +183,6 @@ impl<'t> Settle<'t> {
     }
 
     fn facts(&self, part: &Part, block: &Block, jobs: usize) -> Facts<'t> {
-        let same = self.goes_on(block);
         Facts {
             now: self.txn.now,
             policy: &self.upstream.retry,
@@ -195,16 +195,16 @@ impl<'t> Settle<'t> {
             job_refused_hard: part.refused_hard,
             hard_refusals: self.carried.hard_refusals,
             refusals: block.refusals,
-            reason_since: block.since.filter(|_| same),
+            reason_since: self.stood(block),
             random: self.settlement.random,
         }
     }
 
-    /// Whether the block has the reason of this refusal, or the one that it becomes: it stands since then.
-    fn goes_on(&self, block: &Block) -> bool {
-        let then = self.reading.becomes.map(|(_, then)| then);
-        let known = block.reason.as_deref();
-        [Some(self.reading.reason), then].into_iter().flatten().any(|one| Some(one.name()) == known)
+    /// Since when the reason of this refusal stands, where it may for a time only. Other answers meanwhile
+    /// do not end that, but a success.
+    fn stood(&self, block: &Block) -> Option<Timestamp> {
+        let (reason, since) = block.stands.as_ref()?;
+        (reason == self.reading.reason.name()).then_some(*since)
     }
 
     /// Takes note of how many jobs the partition's next batches may carry. Tells it where they are fewer.

@@ -29,6 +29,7 @@ const SCANS: &[(&str, &str)] = &[
     ("LOADS", "one row a load and state"),
     ("INSTANCE_KEYS", "all instances of a limit, for people"),
     ("PARTITIONS_BUSY", "all partitions of an upstream, for people"),
+    ("ANSWERS", "the latest attempts, as many as are asked for, for people"),
     ("HELD_JOBS", "all held partitions"),
     ("DEDUPE_FORGET", "all marks, when tidying"),
     ("BODIES_FORGET", "all bodies, when tidying"),

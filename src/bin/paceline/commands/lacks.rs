@@ -1,17 +1,58 @@
 //! What calls would lack: variables that are not set where this runs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use paceline::quota::Upstream;
 use paceline::template::{Secret, Template};
 
+/// A variable that is not set here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unset {
+    /// Its name.
+    pub name: String,
+    /// The credentials that take a secret from it; none where all calls do.
+    credentials: BTreeSet<String>,
+}
+
+impl Unset {
+    /// Whether jobs of these credentials need it.
+    pub fn concerns(&self, used: &BTreeSet<String>) -> bool {
+        self.credentials.is_empty() || !self.credentials.is_disjoint(used)
+    }
+
+    /// Says so, for people.
+    pub fn note(&self, upstream: &str) -> String {
+        let named: Vec<_> = self.credentials.iter().map(|name| format!("`{name}`")).collect();
+        let whose = match named.as_slice() {
+            [] => String::new(),
+            named => format!(" with the credential {}", named.join(" or ")),
+        };
+        format!(
+            "note: `${{env:{}}}` is not set here; {upstream} sends nothing{whose} until a run finds it",
+            self.name
+        )
+    }
+}
+
 /// The variables that an upstream's calls take secrets from and that are not set here; `more` are
 /// templates beside those of its quota file.
-pub fn unset<'t>(upstream: &'t Upstream, more: impl Iterator<Item = &'t String>) -> Vec<String> {
+pub fn unset<'t>(upstream: &'t Upstream, more: impl Iterator<Item = &'t String>) -> Vec<Unset> {
     let request = &upstream.request;
-    let own = request.url.iter().chain(upstream.body()).chain(request.headers.values());
-    let credentials = upstream.credentials.values().flat_map(|one| one.secret.values());
-    let templates = own.chain(credentials).chain(more);
+    let own = request.url.iter().chain(upstream.body()).chain(request.headers.values()).chain(more);
+    let mut all: BTreeMap<String, Unset> = BTreeMap::new();
+    for (name, credential) in &upstream.credentials {
+        for missing in missing(credential.secret.values()) {
+            let unset = Unset { name: missing.clone(), credentials: BTreeSet::new() };
+            all.entry(missing).or_insert(unset).credentials.insert(name.clone());
+        }
+    }
+    for name in missing(own) {
+        all.insert(name.clone(), Unset { name, credentials: BTreeSet::new() });
+    }
+    all.into_values().collect()
+}
+
+fn missing<'t>(templates: impl Iterator<Item = &'t String>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for template in templates.filter_map(|text| Template::parse(text).ok()) {
         names.extend(template.secrets().into_iter().filter_map(|secret| match secret {
@@ -21,12 +62,5 @@ pub fn unset<'t>(upstream: &'t Upstream, more: impl Iterator<Item = &'t String>)
             _ => None,
         }));
     }
-    names.into_iter().collect()
-}
-
-/// One of them, for people.
-pub fn note(upstream: &str, name: &str) -> String {
-    format!(
-        "note: `${{env:{name}}}` is not set here; {upstream} sends nothing until a run finds it"
-    )
+    names
 }

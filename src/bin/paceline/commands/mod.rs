@@ -15,6 +15,7 @@ mod prune;
 mod quotas;
 mod read;
 mod report;
+mod resets;
 mod resolve;
 mod results;
 mod resume;

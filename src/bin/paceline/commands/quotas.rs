@@ -10,7 +10,7 @@ use paceline::reading::{Unreachable, unreachable};
 use paceline::report::limits::{self, Described, describe};
 use serde_json::{Value, json};
 
-use super::lacks::{note, unset};
+use super::lacks::unset;
 use crate::args::tools::{QuotasArgs, QuotasCommand};
 use crate::context::Context;
 use crate::exit::{Exit, wrong};
@@ -124,8 +124,8 @@ fn check(what: &[String], context: &Context) -> anyhow::Result<Exit> {
         // Whoever checks all files asks for nothing of the presets.
         let asked = !what.is_empty() || !built_in.contains(&name);
         if let (Ok(upstream), true, false) = (&checked, asked, context.global.json) {
-            for name in unset(upstream, std::iter::empty()) {
-                context.note(&note(&upstream.name, &name));
+            for unset in unset(upstream, std::iter::empty()) {
+                context.note(&unset.note(&upstream.name));
             }
         }
     }
@@ -163,7 +163,7 @@ fn as_json(name: &str, checked: &Result<Arc<Upstream>, LibraryError>) -> Value {
     match checked {
         Ok(upstream) => json!({
             "name": upstream.name, "valid": true, "problems": [],
-            "warning": unpaced(upstream), "unreachable": never_matching(upstream), "unset": unset(upstream, std::iter::empty()),
+            "warning": unpaced(upstream), "unreachable": never_matching(upstream), "unset": unset(upstream, std::iter::empty()).into_iter().map(|unset| unset.name).collect::<Vec<_>>(),
             "limits": upstream.limits.iter().map(limits::limit).collect::<Vec<_>>(),
         }),
         Err(error) => json!({

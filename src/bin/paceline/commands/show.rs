@@ -1,7 +1,7 @@
 //! `show`: one job with all its attempts and what was answered.
 
 use paceline::report::jobs as told;
-use paceline::store::views::{AttemptView, JobView};
+use paceline::store::views::{AttemptView, JobView, Turn};
 use paceline::store::{AttemptFilter, KeptBody, Store as _};
 
 use super::why::{find, held_back};
@@ -50,6 +50,9 @@ fn head(job: &JobView, times: &Times, context: &Context) -> anyhow::Result<()> {
     }
     if let Some(wait) = &job.waiting {
         lines.push(format!("  {}", held_back(wait)));
+        if wait.turn == Turn::Held {
+            lines.push(format!("  `paceline why {}` says how it goes on", job.id));
+        }
         if let Some(until) = wait.until {
             let zone = wait.limit.as_ref().and_then(|limit| context.zone(&job.upstream, limit));
             lines.push(format!("  until {}", times.due(until, zone)));

@@ -1,6 +1,9 @@
 //! `why`: what holds a job or an upstream back, and until when.
 
+use std::sync::Arc;
+
 use paceline::job::{Columns, JobId, JobState};
+use paceline::quota::Upstream;
 use paceline::reading::Reason;
 use paceline::report::status::open;
 use paceline::report::why as told;
@@ -10,6 +13,7 @@ use paceline::store::views::{JobView, LimitView, Turn, UpstreamView, WaitView};
 use paceline::store::{AttemptFilter, Filter, Store as _};
 use serde_json::Value;
 
+use super::resets;
 use super::status::{jobs_line, partition_line, waits, zone};
 use crate::args::look::WhyArgs;
 use crate::context::Context;
@@ -70,7 +74,7 @@ async fn job(store: &SqliteStore, what: &str, context: &Context) -> anyhow::Resu
         ))?;
     }
     let Ok(declared) = context.library().get(&job.upstream) else { return Ok(Exit::Done) };
-    let view = store.upstream(declared).await?;
+    let view = store.upstream(Arc::clone(&declared)).await?;
     if let Some(at) = job.could_go_at {
         let zone = zone(&view, job.limit.as_deref());
         context.out.text(&format!("  it could have gone {}", times.both(at, zone)))?;
@@ -85,9 +89,7 @@ async fn job(store: &SqliteStore, what: &str, context: &Context) -> anyhow::Resu
         let own = |limit: &&LimitView| {
             limit.key.iter().all(|(name, value)| job.partition.get(name) == Some(value))
         };
-        for limit in view.limits.iter().filter(own) {
-            context.out.text(&format!("  {}", evidence(limit, &times)))?;
-        }
+        limits(store, &declared, view.limits.iter().filter(own), context).await?;
     }
     Ok(Exit::Done)
 }
@@ -156,9 +158,12 @@ fn evidence(limit: &LimitView, times: &Times) -> String {
 }
 
 async fn upstream(store: &SqliteStore, name: &str, context: &Context) -> anyhow::Result<Exit> {
-    let view = store.upstream(context.upstream(name)?).await?;
+    let declared = context.upstream(name)?;
+    let view = store.upstream(Arc::clone(&declared)).await?;
     if context.global.json {
-        let all: Vec<Value> = view.partitions.iter().map(told::partition).collect();
+        let seen = store.resets(declared).await?;
+        let one = |partition| told::partition_and_resets(partition, &seen);
+        let all: Vec<Value> = view.partitions.iter().map(one).collect();
         context.out.json(&Value::from(all))?;
         return Ok(Exit::Done);
     }
@@ -166,30 +171,50 @@ async fn upstream(store: &SqliteStore, name: &str, context: &Context) -> anyhow:
     context.out.text(&format!("{name}: {}", jobs_line(&view.jobs)))?;
     partitions(&view, &times, context)?;
     if open(&view.jobs) > 0 {
-        last_attempt(store, name, &times, context).await?;
+        last_attempt(store, &view, &times, context).await?;
     }
-    for limit in &view.limits {
-        context.out.text(&format!("  {}", evidence(limit, &times)))?;
-    }
+    limits(store, &declared, view.limits.iter(), context).await?;
     Ok(Exit::Done)
+}
+
+/// Each limit with its evidence.
+async fn limits(
+    store: &SqliteStore,
+    declared: &Arc<Upstream>,
+    shown: impl Iterator<Item = &LimitView>,
+    context: &Context,
+) -> anyhow::Result<()> {
+    let times = context.times();
+    let seen = store.resets(Arc::clone(declared)).await?;
+    for limit in shown {
+        context.out.text(&format!("  {}", evidence(limit, &times)))?;
+        if let Some(line) = resets::line(declared, limit, &seen, &times) {
+            context.out.text(&format!("    {line}"))?;
+        }
+    }
+    Ok(())
 }
 
 /// What the upstream said last, where that was not what was wished: it may be why nothing moves.
 async fn last_attempt(
     store: &SqliteStore,
-    name: &str,
+    view: &UpstreamView,
     times: &Times,
     context: &Context,
 ) -> anyhow::Result<()> {
-    let filter =
-        AttemptFilter { upstreams: vec![name.to_owned()], limit: Some(1), ..Default::default() };
+    let upstreams = vec![view.name.clone()];
+    let filter = AttemptFilter { upstreams, limit: Some(1), ..Default::default() };
+    let held = told::held(view);
     let Some(last) = store.attempts(filter).await?.pop() else { return Ok(()) };
     let reason = last.reason.as_deref().unwrap_or(LOST);
     if reason.parse().is_ok_and(Reason::is_success) {
         return Ok(());
     }
     let status = last.status.map_or("no answer".to_owned(), |status| status.to_string());
-    let said = last.detail.map(|detail| format!(": {detail}")).unwrap_or_default();
+    // What holds has been told already.
+    let told = |detail: &String| held.iter().any(|hold| hold.detail.starts_with(detail.as_str()));
+    let said = last.detail.filter(|detail| !told(detail));
+    let said = said.map(|detail| format!(": {detail}")).unwrap_or_default();
     let when = times.distance(last.sent_at);
     let text = format!("last attempt (job {}, {when}): {status}, {reason}{said}", last.job);
     Ok(context.out.text(&format!("  {}", visible(&text)))?)

@@ -101,6 +101,15 @@ impl Times {
         self.here.show(at)
     }
 
+    /// What the user's clock shows today when it is this time in UTC: `08:00`.
+    pub fn clock(&self, utc: NaiveTime) -> String {
+        let at = self.now.to_utc().date_naive().and_time(utc).and_utc();
+        match self.here {
+            Here::Zone(zone) => at.with_timezone(&zone).format("%H:%M").to_string(),
+            Here::Offset => at.with_timezone(&Local).format("%H:%M").to_string(),
+        }
+    }
+
     /// `in 3 h 12 min`, `5 s ago`, `now`.
     pub fn distance(&self, at: Timestamp) -> String {
         match at.cmp(&self.now) {

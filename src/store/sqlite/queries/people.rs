@@ -175,6 +175,15 @@ pub(in crate::store::sqlite) const PARTITION_JOBS: &str = "SELECT
     (SELECT count(*) FROM job WHERE partition_id = ?1 AND state = 'queued')
     - (SELECT count(*) FROM call JOIN running ON running.call_id = call.id
        WHERE call.partition_id = ?1)";
+/// The latest answers that say whether a budget was used up, in the order in which they came.
+pub(in crate::store::sqlite) const ANSWERS: &str = "SELECT latest.sent_at, latest.ended_at,
+        latest.reason, latest.limit_name, partition.key
+    FROM (SELECT * FROM attempt ORDER BY id DESC LIMIT :latest) AS latest
+    JOIN job ON job.id = latest.job_id JOIN partition ON partition.id = job.partition_id
+    JOIN upstream ON upstream.id = job.upstream_id
+    WHERE upstream.name = :upstream AND latest.redirect IS NULL
+      AND latest.reason IN ('ok', 'accepted_pending', 'quota_exhausted')
+    ORDER BY latest.sent_at, latest.id";
 pub(in crate::store::sqlite) const BODY: &str = "SELECT bytes, cut FROM body WHERE call_id = ?1";
 pub(in crate::store::sqlite) const LAST_BODY: &str = "SELECT body.bytes, body.cut FROM attempt
     JOIN body ON body.call_id = attempt.call_id
@@ -300,6 +309,7 @@ pub(in crate::store::sqlite) const WINDOWS_FORGET: &str = "DELETE FROM budget_wi
 pub(in crate::store::sqlite) const INSTANCES_FORGET: &str = "DELETE FROM limit_instance
     WHERE probe_call IS NULL AND refusals = 0 AND (tat IS NULL OR tat < :idle)
       AND (blocked_until IS NULL OR blocked_until < :idle)
+      AND (stands_since IS NULL OR stands_since < :idle)
       AND NOT EXISTS (SELECT 1 FROM partition WHERE waits_on = limit_instance.id)
       AND NOT EXISTS (SELECT 1 FROM partition WHERE gate_id = limit_instance.id)
       AND NOT EXISTS (SELECT 1 FROM in_flight WHERE instance_id = limit_instance.id)

@@ -22,7 +22,8 @@ impl Settle<'_> {
             if answered {
                 let mut open = self.txn.conn.prepare_cached(queries::INSTANCE_OPEN)?;
                 let now = self.txn.now.store.as_nanos();
-                open.execute(named_params! { ":id": instance, ":now": now })?;
+                let done = self.reading.reason.is_success();
+                open.execute(named_params! { ":id": instance, ":now": now, ":done": done })?;
             }
         }
         let silent = self.settlement.status.is_none();
@@ -77,13 +78,18 @@ impl Settle<'_> {
         if !news && self.reading.retry_at.is_none() {
             return None;
         }
-        let same = self.goes_on(&block);
+        let reading = self.reading;
+        let begins = || reading.becomes.map(|_| (reading.reason.name().to_owned(), now));
+        let stands = match self.stood(&block) {
+            Some(_) => block.stands,
+            None => begins().or(block.stands),
+        };
         Some(Block {
             at: if news { Some(now) } else { block.at },
             until: Some(standing.map_or(until, |standing| standing.max(until))),
             reason: Some(next.reason.name().to_owned()),
-            detail: Some(self.reading.detail.clone()),
-            since: block.since.filter(|_| same).or(Some(now)),
+            detail: Some(reading.detail.clone()),
+            stands,
             // At least one, also where the last block has opened since: a probe goes first.
             refusals: (block.refusals + u32::from(news)).max(1),
             // A probe that is out goes on being the only one.
@@ -97,7 +103,9 @@ impl Settle<'_> {
         set.execute(named_params! {
             ":id": id, ":at": block.at.map(Timestamp::as_nanos),
             ":until": block.until.map(Timestamp::as_nanos), ":reason": block.reason,
-            ":detail": block.detail, ":since": block.since.map(Timestamp::as_nanos),
+            ":detail": block.detail,
+            ":stands": block.stands.as_ref().map(|(reason, _)| reason),
+            ":since": block.stands.as_ref().map(|(_, since)| since.as_nanos()),
             ":refusals": block.refusals, ":probe": block.probe.map(|call| call.0),
         })?;
         if places::has_waiters(self.txn.conn, id)? {

@@ -1,6 +1,6 @@
 //! `add --dry-run`: what would be sent, under which limits, and about when all would be done.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use paceline::job::{Columns, NewJob};
 use paceline::quota::{Cost, Upstream};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::intake::Intake;
 use super::source::Rows;
-use crate::commands::lacks::note;
+use crate::commands::lacks::Unset;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::render::table::indented;
@@ -26,7 +26,7 @@ pub fn run(
     upstream: &Upstream,
     mut intake: Intake<'_>,
     mut rows: Rows,
-    unset: &[String],
+    unset: &[Unset],
     context: &Context,
 ) -> anyhow::Result<Exit> {
     let mut plan = Plan::default();
@@ -34,6 +34,7 @@ pub fn run(
         plan.take(upstream, job);
     }
     let rejected = intake.finish()?;
+    let unset: Vec<_> = unset.iter().filter(|unset| unset.concerns(&plan.credentials)).collect();
     let now = context.wall();
     let done = plan.finish(upstream, now);
     let requests = plan.requests(upstream);
@@ -42,7 +43,7 @@ pub fn run(
             "upstream": upstream.name, "jobs": plan.jobs, "rejected": rejected,
             "requests": requests,
             "limits": upstream.limits.iter().map(limits::limit).collect::<Vec<_>>(),
-            "finish_at": instant((!done.is_beyond()).then_some(done.at)), "limit": done.limit, "unset": unset,
+            "finish_at": instant((!done.is_beyond()).then_some(done.at)), "limit": done.limit, "unset": unset.iter().map(|unset| &unset.name).collect::<Vec<_>>(),
         }))?;
     } else {
         tell(upstream, &plan, &requests, context)?;
@@ -53,7 +54,7 @@ pub fn run(
             count(plan.jobs, "job"),
             by.unwrap_or_default()
         ))?;
-        unset.iter().for_each(|name| context.note(&note(&upstream.name, name)));
+        unset.iter().for_each(|unset| context.note(&unset.note(&upstream.name)));
     }
     Ok(if rejected > 0 { Exit::Failed } else { Exit::Done })
 }
@@ -63,6 +64,7 @@ pub fn run(
 struct Plan {
     jobs: u64,
     first: Vec<NewJob>,
+    credentials: BTreeSet<String>,
     /// Units by limit and key.
     units: HashMap<(usize, Vec<String>), (u64, Columns)>,
 }
@@ -70,6 +72,7 @@ struct Plan {
 impl Plan {
     fn take(&mut self, upstream: &Upstream, job: NewJob) {
         self.jobs += 1;
+        self.credentials.extend(job.columns.get("credential").cloned());
         for (position, limit) in upstream.limits.iter().enumerate() {
             let value = |name: &String| job.columns.get(name).cloned().unwrap_or_default();
             let key: Vec<String> = limit.key.iter().map(value).collect();

@@ -17,7 +17,7 @@ use paceline::store::Store;
 use paceline::store::sqlite::SqliteStore;
 use serde_json::json;
 
-use super::lacks::unset;
+use super::lacks::{Unset, unset};
 use crate::args::add::{AddArgs, DedupeRule};
 use crate::args::select::columns;
 use crate::context::Context;
@@ -43,9 +43,7 @@ pub async fn run(args: AddArgs, context: &Context) -> anyhow::Result<Exit> {
     if args.dry_run {
         let planner = plan(&upstream, options, &rows)?;
         let intake = Intake::new(planner, &rows, args.rejects.as_deref(), context)?;
-        let headers = args.header.iter().map(|header| &header.value);
-        let unset = unset(&upstream, headers.chain(&args.url).chain(&args.body));
-        let exit = dry_run::run(&upstream, intake, rows, &unset, context)?;
+        let exit = dry_run::run(&upstream, intake, rows, &lacks(&upstream, &args), context)?;
         return Ok(hinted(exit, &upstream, &args, context));
     }
     let store = context.store()?;
@@ -61,6 +59,7 @@ pub async fn run(args: AddArgs, context: &Context) -> anyhow::Result<Exit> {
         load,
         sum: Sum::default(),
         dedupe: dedupe(args.dedupe),
+        credentials: BTreeSet::new(),
     };
     if !args.strict {
         addition.all(rows, &mut intake).await?;
@@ -69,8 +68,17 @@ pub async fn run(args: AddArgs, context: &Context) -> anyhow::Result<Exit> {
     }
     let rejected = intake.finish()?;
     addition.tell(rejected, args.strict, context)?;
+    for unset in lacks(&upstream, &args).iter().filter(|one| one.concerns(&addition.credentials)) {
+        context.note(&unset.note(&upstream.name));
+    }
     let exit = if rejected > 0 { Exit::Failed } else { Exit::Done };
     Ok(hinted(exit, &upstream, &args, context))
+}
+
+/// What its calls need that is not set here.
+fn lacks(upstream: &Upstream, args: &AddArgs) -> Vec<Unset> {
+    let headers = args.header.iter().map(|header| &header.value);
+    unset(upstream, headers.chain(&args.url).chain(&args.body))
 }
 
 fn plan<'u>(
@@ -171,6 +179,8 @@ struct Addition {
     load: String,
     sum: Sum,
     dedupe: Dedupe,
+    /// The credentials of its jobs.
+    credentials: BTreeSet<String>,
 }
 
 impl Addition {
@@ -180,6 +190,8 @@ impl Addition {
             if chunk.is_empty() {
                 return Ok(());
             }
+            let own = chunk.iter().filter_map(|job| job.columns.get("credential"));
+            self.credentials.extend(own.cloned());
             let (upstream, load) = (Arc::clone(&self.upstream), self.load.clone());
             let added =
                 self.store.add(upstream, load, chunk).await.with_context(|| self.so_far())?;
