@@ -297,6 +297,7 @@ impl<S: Store> World<S> {
             left: true,
             status: Some(status),
             reading,
+            token: None,
             redirect: None,
             fields: BTreeMap::new(),
             body: None,
@@ -366,7 +367,7 @@ impl<S: Store> World<S> {
     pub fn hold(&self, key: &[(&str, &str)]) -> u64 {
         let (upstream, key) = ("up".to_owned(), columns(key));
         let (reason, detail) = ("by_hand".to_owned(), "a person looks at it".to_owned());
-        self.wait(self.store.hold(Hold { upstream, key, reason, detail })).unwrap()
+        self.wait(self.store.hold(Hold { upstream, key, reason, detail, until: None })).unwrap()
     }
 
     pub fn resume(&self, key: &[(&str, &str)]) -> u64 {

@@ -7,7 +7,7 @@ use crate::dispatch::prepare::missing_for_all;
 use crate::dispatch::transport::Transport;
 use crate::dispatch::{Event, RunError};
 use crate::job::Columns;
-use crate::store::views::MISSING_SECRET;
+use crate::store::views::{MISSING_SECRET, NO_TOKEN};
 use crate::store::{Hold, Store, StoreError};
 
 /// How long after trouble the store is asked again.
@@ -45,14 +45,19 @@ impl<S: Store, T: Transport> Lane<S, T> {
         let missing = missing_for_all(&self.upstream, &self.shared.secrets);
         if let Some(error) = missing {
             if !self.held_for_secret {
-                self.hold(Columns::new(), error.to_string()).await?;
+                self.hold(Columns::new(), MISSING_SECRET, error.to_string()).await?;
                 self.held_for_secret = true;
             }
             return Ok(());
         }
         let was_held = self.held_for_secret;
         self.held_for_secret = false;
-        if was_held || self.shared.first_look(&self.upstream.name) {
+        let is_first = self.shared.first_look(&self.upstream.name);
+        if is_first {
+            // Whether it can be fetched by now is seen when the first call needs it.
+            self.store.let_go(self.upstream.name.clone(), NO_TOKEN.to_owned()).await?;
+        }
+        if was_held || is_first {
             let upstream = self.upstream.name.clone();
             if self.store.let_go(upstream.clone(), MISSING_SECRET.to_owned()).await? > 0 {
                 self.claim_due = true;
@@ -62,13 +67,19 @@ impl<S: Store, T: Transport> Lane<S, T> {
         Ok(())
     }
 
-    pub(super) async fn hold(&mut self, key: Columns, detail: String) -> Result<(), StoreError> {
-        let (upstream, reason) = (self.upstream.name.clone(), MISSING_SECRET.to_owned());
+    pub(super) async fn hold(
+        &mut self,
+        key: Columns,
+        reason: &str,
+        detail: String,
+    ) -> Result<(), StoreError> {
+        let (upstream, reason) = (self.upstream.name.clone(), reason.to_owned());
         let hold = Hold {
             upstream: upstream.clone(),
             key: key.clone(),
             reason: reason.clone(),
             detail: detail.clone(),
+            until: None,
         };
         self.store.hold(hold).await?;
         let key = Some(key).filter(|key| !key.is_empty());

@@ -157,6 +157,7 @@ impl<'t> Settle<'t> {
             failures: self.part.failures,
             job_refused_hard: self.part.refused_hard,
             hard_refusals: self.part.hard_refusals,
+            token: self.settlement.token,
             refusals: block.refusals,
             reason_since: block.since.filter(|_| same),
             random: self.settlement.random,

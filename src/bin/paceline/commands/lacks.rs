@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use paceline::quota::Upstream;
+use paceline::quota::auth::Auth;
 use paceline::template::{Secret, Template};
 
 /// The variables that an upstream's calls take secrets from and that are not set here; `more` are
@@ -11,7 +12,8 @@ pub fn unset<'t>(upstream: &'t Upstream, more: impl Iterator<Item = &'t String>)
     let request = &upstream.request;
     let own = request.url.iter().chain(&request.body).chain(request.headers.values());
     let credentials = upstream.credentials.values().flat_map(|one| one.secret.values());
-    let templates = own.chain(credentials).chain(more);
+    let auth = upstream.auth.iter().flat_map(Auth::templates);
+    let templates = own.chain(auth).chain(credentials).chain(more);
     let mut names = BTreeSet::new();
     for template in templates.filter_map(|text| Template::parse(text).ok()) {
         names.extend(template.secrets().into_iter().filter_map(|secret| match secret {

@@ -26,7 +26,11 @@ pub fn told(event: &Event, times: &Times) -> Option<String> {
             let key = key.as_ref().map(why::key).unwrap_or_default();
             format!("{} is held ({reason}): {detail}", what(upstream, None, &key))
         }
-        Event::LetGo { upstream } => format!("{upstream} goes on: its secret is there"),
+        Event::LetGo { upstream } => format!("{upstream} goes on: what it lacked is there"),
+        Event::NoToken { upstream, credential, detail } => {
+            let of = credential.as_ref().map(|name| format!(" [credential={name}]"));
+            format!("{upstream}{} has no token: {detail}", of.unwrap_or_default())
+        }
         Event::Expired { upstream, jobs } => format!("{upstream}: {} expired", count(*jobs, "job")),
         Event::Waiting { upstream, until, limit } => {
             let limit = limit.as_ref().map(|limit| format!(" for the limit `{limit}`"));
