@@ -82,7 +82,7 @@ pub enum PlanError {
         source: TemplateError,
     },
     /// A secret that the upstream's credentials do not declare.
-    #[error("no credential of the upstream declares `{secret}`, which {what} uses")]
+    #[error("nothing in the quota file declares `{secret}`, which {what} uses")]
     UndeclaredSecret {
         /// Which template.
         what: String,

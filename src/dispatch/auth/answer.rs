@@ -125,6 +125,7 @@ fn refusal(received: &Received, body: &Value, blame: &Blame) -> Failure {
     let error = error_of(body).unwrap_or_default();
     let description = body.get("error_description").and_then(Value::as_str);
     let said = match (error, description) {
+        ("", _) if received.body.is_empty() => String::new(),
         ("", _) => shown(&reading.detail),
         (error, None) => shown(error),
         (error, Some(description)) => shown(&format!("{error}: {description}")),

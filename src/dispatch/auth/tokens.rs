@@ -103,8 +103,8 @@ struct Slot {
     /// The one in use will expire soon.
     is_due: bool,
     is_fetched: bool,
-    /// The last one was refused.
-    was_refused: bool,
+    /// The last one that was refused, until another has come: its number, and what that said of it.
+    refused: Option<(u64, Standing)>,
     failures: u32,
     pause: Option<Pause>,
 }
@@ -124,7 +124,7 @@ impl Slot {
             is_wanted: false,
             is_due: false,
             is_fetched: false,
-            was_refused: false,
+            refused: None,
             failures: 0,
             pause: None,
         }
@@ -144,7 +144,7 @@ impl Slot {
             value: fetched.value.into(),
             number: self.number,
             life: Life::new(asked_at, fetched.lasts),
-            is_suspect: std::mem::take(&mut self.was_refused),
+            is_suspect: self.refused.take().is_some(),
         });
         (self.is_wanted, self.is_due, self.failures) = (false, false, 0);
         Need::None { was_in_trouble: self.pause.take().is_some() }
@@ -257,12 +257,16 @@ impl Tokens {
     pub fn refused(&self, given: &Given) -> Standing {
         let mut slots = self.slots();
         let Some(slot) = slots.get_mut(&given.owner) else { return Standing::Replaced };
-        // Others were refused with it before, or it was replaced since.
         let Some(token) = slot.token.take_if(|token| token.number == given.number) else {
-            return Standing::Replaced;
+            // Others were refused with it before; or it was replaced since.
+            let before = slot.refused.filter(|(number, _)| *number == given.number);
+            return before.map_or(Standing::Replaced, |(_, standing)| standing);
         };
-        (slot.was_refused, slot.is_wanted) = (true, true);
-        if token.is_suspect { Standing::Fresh } else { Standing::Replaced }
+        let standing = if token.is_suspect { Standing::Fresh } else { Standing::Replaced };
+        slot.refused = Some((token.number, standing));
+        // Its job goes again, and needs the next one.
+        slot.is_wanted |= standing == Standing::Replaced;
+        standing
     }
 
     /// A call that carried it got through.

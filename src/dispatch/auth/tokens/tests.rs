@@ -172,7 +172,10 @@ fn a_second_refusal_in_a_row_is_not_the_tokens_age() {
     assert_eq!(w.tokens.refused(&w.give().unwrap()), Standing::Replaced);
     w.starts();
     w.comes("b", 0);
+    let others = [w.give().unwrap(), w.give().unwrap()];
     assert_eq!(w.tokens.refused(&w.give().unwrap()), Standing::Fresh);
+    others.iter().for_each(|other| assert_eq!(w.tokens.refused(other), Standing::Fresh));
+    assert_eq!(w.starts(), 0, "nobody needs another one now");
     w.give();
     w.starts();
     w.comes("c", 0);
