@@ -111,3 +111,33 @@ fn short_values_and_other_text_are_left_alone() {
     assert_eq!(secrets.redactor().redact_bytes(b"\xff\x00"), &b"\xff\x00"[..]);
     assert!(!format!("{secrets:?} {:?}", secrets.redactor()).contains("s3cr"));
 }
+
+#[test]
+fn the_latest_tokens_are_found_and_old_ones_forgotten() {
+    let secrets = secrets();
+    let long = |letter: &str| format!("{letter}-token-{}", letter.repeat(3000));
+    for letter in ["a", "b", "c"] {
+        secrets.remember_token("shop", &long(letter));
+    }
+    secrets.remember_token("other", "other-token");
+    let redactor = secrets.redactor();
+    for letter in ["b", "c"] {
+        assert_eq!(redactor.redact(&format!("<{}>", long(letter))), "<${token}>");
+    }
+    assert_eq!(redactor.redact("<other-token>"), "<${token}>");
+    assert_eq!(redactor.redact(&long("a")), long("a"), "it expired long ago");
+    // Of short ones, which may live for a second, many are kept.
+    (0..50).for_each(|n| secrets.remember_token("brief", &format!("brief-token-{n:03}")));
+    assert_eq!(secrets.redactor().redact("brief-token-000 brief-token-049"), "${token} ${token}");
+}
+
+#[test]
+fn a_value_of_auth_is_found_though_it_is_written_out() {
+    let (secrets, upstream) = (secrets(), upstream());
+    let filled = secrets.fill("id-${env:KEY}", &upstream, None, None).unwrap();
+    assert_eq!(filled, "id-s3cr&t \"key\"/é");
+    secrets.fill("written-out", &upstream, None, Some("client_secret")).unwrap();
+    assert_eq!(secrets.redactor().redact("<written-out>"), "<${secret:client_secret}>");
+    let gone = secrets.fill("${env:GONE}", &upstream, None, None).unwrap_err();
+    assert_eq!(gone.to_string(), "`${env:GONE}` is not set");
+}

@@ -370,6 +370,13 @@ impl<S: Store> World<S> {
         self.wait(self.store.hold(Hold { upstream, key, reason, detail, until: None })).unwrap()
     }
 
+    /// Closes until an instant, for a token that does not come.
+    pub fn pause(&self, key: &[(&str, &str)], until: Timestamp) -> u64 {
+        let (upstream, key, until) = ("up".to_owned(), columns(key), Some(until));
+        let (reason, detail) = ("no_token".to_owned(), "the token server answered 503".to_owned());
+        self.wait(self.store.hold(Hold { upstream, key, reason, detail, until })).unwrap()
+    }
+
     pub fn resume(&self, key: &[(&str, &str)]) -> u64 {
         self.wait(self.store.resume("up".to_owned(), columns(key))).unwrap()
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use paceline::practice::Config;
 
 use super::auth::{nothing_is_kept, refreshing};
+use crate::support::process::until;
 use crate::support::tokens::{Manner, TOKEN, TokenServer};
 use crate::support::world::World;
 
@@ -43,7 +44,7 @@ fn a_run_that_stays_does_not_hammer_and_goes_on_by_itself() {
     refreshing(&world, &server, "");
     world.add(0, 5);
     let run = world.start_with(&["run", "--follow", "-v"], &SET);
-    crate::support::process::until("all are answered", || server.answered(200) == 5);
+    until("all are answered", || server.answered(200) == 5);
     run.signal("TERM");
     run.finish();
     let asked = server.asked();
@@ -53,6 +54,27 @@ fn a_run_that_stays_does_not_hammer_and_goes_on_by_itself() {
         let least = Duration::from_secs(1 << n);
         assert!(*pause >= least && *pause < 3 * least, "{pauses:?}");
     }
+}
+
+#[test]
+fn a_run_that_stays_takes_up_a_mended_quota_file() {
+    let refusals = vec![(401, None, "{\"error\": \"invalid_client\"}")];
+    let server = TokenServer::start(Manner { refusals, ..Manner::default() });
+    let world = World::new(Config::new());
+    refreshing(&world, &server, "");
+    world.add(0, 5);
+    let run = world.start_with(&["run", "--follow", "-v"], &SET);
+    run.hears("refuses the client");
+    assert!(server.calls().is_empty());
+    let file = world.home.path("quotas/shop.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("shop-client", "the-right-client")).unwrap();
+    until("all are answered", || server.answered(200) == 5);
+    run.signal("TERM");
+    run.finish();
+    let clients: Vec<_> =
+        server.asked().into_iter().map(|asked| asked.form["client_id"].clone()).collect();
+    assert_eq!(clients, ["shop-client", "the-right-client"]);
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub(super) struct Blame {
     pub is_dated: bool,
 }
 
-/// What a token server answered. Secrets must have been taken out of the body of a refusal.
+/// What a token server answered.
 pub(super) fn of_server(received: &Received, blame: &Blame) -> Result<Fetched, Failure> {
     let body = serde_json::from_slice::<Value>(&received.body).unwrap_or_default();
     if (200..300).contains(&received.status) && error_of(&body).is_none() {

@@ -39,11 +39,14 @@ pub(super) async fn ask(
     let transport = HttpTransport::new(0, TIMEOUT).map_err(unmade)?;
     match transport.send(call, TIMEOUT, ask.timeline).await {
         Ok(mut received) => {
-            if !(200..300).contains(&received.status) {
-                // Before anything of it is cut: half of a secret would not be found any more.
-                received.body = ask.secrets.redactor().redact_bytes(&received.body).into_owned();
-            }
-            answer::of_server(&received, &blame(host))
+            let blame = blame(host);
+            let read = answer::of_server(&received, &blame);
+            // What is shown of a refusal is cut: half of a secret would not be found in it any more.
+            read.or_else(|_| {
+                let redactor = ask.secrets.redactor();
+                received.body = redactor.redact_bytes(&received.body).into_owned();
+                answer::of_server(&received, &blame)
+            })
         }
         Err(silence) => {
             let detail = format!("the token server at {host} did not answer ({})", silence.detail);

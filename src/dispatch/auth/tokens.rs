@@ -232,6 +232,17 @@ impl Tokens {
         })
     }
 
+    /// The upstream's quota file changed. What was got, or could not be, in another way is forgotten; tells
+    /// whether anything was.
+    pub fn change(&self, upstream: &Upstream) -> bool {
+        let mut slots = self.slots();
+        let before = slots.len();
+        slots.retain(|owner, slot| {
+            owner.upstream != upstream.name || Some(&slot.auth) == upstream.auth.as_ref()
+        });
+        slots.len() < before
+    }
+
     /// Nobody fetches for this upstream any more: who did is gone.
     pub fn give_up(&self, upstream: &str) {
         let mut slots = self.slots();

@@ -25,8 +25,12 @@ impl<S: Store, T: Transport> Lane<S, T> {
         match self.shared.library.reload(&name) {
             Ok(None) => {}
             Ok(Some(upstream)) => {
+                let is_other_way = self.shared.tokens.change(&upstream);
                 self.upstream = upstream;
                 self.claim_due = true;
+                if is_other_way {
+                    self.try_store(Self::let_tokens_go).await?;
+                }
                 self.shared.tell(&Event::QuotaChanged { upstream: name, problem: None });
             }
             Err(error) => {
@@ -54,8 +58,7 @@ impl<S: Store, T: Transport> Lane<S, T> {
         self.held_for_secret = false;
         let is_first = self.shared.first_look(&self.upstream.name);
         if is_first {
-            // Whether it can be fetched by now is seen when the first call needs it.
-            self.store.let_go(self.upstream.name.clone(), NO_TOKEN.to_owned()).await?;
+            self.let_tokens_go().await?;
         }
         if was_held || is_first {
             let upstream = self.upstream.name.clone();
@@ -65,6 +68,12 @@ impl<S: Store, T: Transport> Lane<S, T> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a token can be fetched by now is seen when the first call needs it.
+    async fn let_tokens_go(&mut self) -> Result<(), StoreError> {
+        let upstream = self.upstream.name.clone();
+        self.store.let_go(upstream, NO_TOKEN.to_owned()).await.map(drop)
     }
 
     pub(super) async fn hold(

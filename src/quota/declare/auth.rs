@@ -153,8 +153,9 @@ impl Taken<'_> {
         if !text.contains("${")
             && let Err(error) = address::for_secrets(text)
         {
-            let fix = "write an address that begins with https://";
-            self.fields.report.problem(at, format!("`{name}`: {error}"), fix);
+            // Its text is not repeated: it may hold a password.
+            let message = format!("`{name}` cannot be asked");
+            self.fields.report.problem(at, message, error.to_string());
         }
         Some(text.to_owned())
     }

@@ -189,7 +189,11 @@ fn another_way_to_get_tokens_begins_anew() {
     w.give();
     w.starts();
     w.fails(Failure::Lasting("no such program".to_owned()));
-    w.auth = Auth::Command(vec!["y".to_owned()]);
+    let text = "[auth]\nkind = \"command\"\ncommand = [\"y\"]\n";
+    let upstream = crate::quota::declare::parse(UP, "up.toml", text).unwrap();
+    assert!(w.tokens.change(&upstream) && !w.tokens.change(&upstream));
+    assert_eq!((w.starts(), w.tokens.retry_at(UP)), (0, None));
+    w.auth = upstream.auth.unwrap();
     assert!(w.give().is_none());
     assert_eq!(w.starts(), 1);
 }
