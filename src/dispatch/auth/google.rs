@@ -40,7 +40,10 @@ fn key(path: &str, ask: &Ask<'_>) -> Result<KeyFile, Failure> {
         |why| Failure::Lasting(format!("the key file is no service account's: {why}; {fix}"));
     let no_json = |_| unfit("it is no JSON object of texts".to_owned());
     let key: KeyFile = serde_json::from_str(&text).map_err(no_json)?;
-    ask.secrets.remember(&key.private_key, &Secret::Named("private_key".to_owned()));
+    // Without its lines' ends, and what is the same in all keys.
+    let body: String =
+        key.private_key.lines().filter(|line| !line.starts_with("-----")).map(str::trim).collect();
+    ask.secrets.remember(&body, &Secret::Named("private_key".to_owned()));
     key.fault().map_or(Ok(key), |why| Err(unfit(why)))
 }
 
