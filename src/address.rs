@@ -1,6 +1,6 @@
 //! Addresses that can be called: absolute, `http` or `https`, with a host and without a password.
 
-use url::Url;
+use url::{Host, Url};
 
 /// Why an address cannot be called.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -22,6 +22,11 @@ pub enum AddressError {
     /// A control character, which URL parsers drop without a word.
     #[error("it holds a line break or control character")]
     Control,
+    /// Secrets would go over the network as they are.
+    #[error(
+        "everybody on the way could read the secrets that go to http://{0}; write https (http only to this machine itself)"
+    )]
+    Open(String),
 }
 
 /// Reads an address.
@@ -36,6 +41,21 @@ pub(crate) fn parse(text: &str) -> Result<Url, AddressError> {
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(AddressError::UserInfo);
+    }
+    Ok(url)
+}
+
+/// Reads an address that secrets are sent to: over TLS, or not beyond this machine.
+pub(crate) fn for_secrets(text: &str) -> Result<Url, AddressError> {
+    let url = parse(text)?;
+    let is_here = match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost",
+        None => false,
+    };
+    if url.scheme() == "http" && !is_here {
+        return Err(AddressError::Open(url.host_str().unwrap_or_default().to_owned()));
     }
     Ok(url)
 }
@@ -57,5 +77,16 @@ mod tests {
             assert_eq!(parse(text), Err(AddressError::UserInfo));
         }
         assert_eq!(parse("https://a.example/\nx"), Err(AddressError::Control));
+    }
+
+    #[test]
+    fn secrets_go_over_tls_or_stay_here() {
+        let here = ["http://127.0.0.1:9/t", "http://[::1]/t", "http://localhost/t"];
+        for text in here.into_iter().chain(["https://a.example/t"]) {
+            assert!(for_secrets(text).is_ok(), "{text}");
+        }
+        for text in ["http://a.example/t", "http://127.0.0.1.a.example/t", "http://10.0.0.1/t"] {
+            assert!(matches!(for_secrets(text), Err(AddressError::Open(_))), "{text}");
+        }
     }
 }

@@ -30,12 +30,23 @@ pub struct Facts<'a> {
     pub job_refused_hard: bool,
     /// Such refusals in a row of the partition, before this call.
     pub hard_refusals: u32,
+    /// What the refusal says of the token that the call carried, where it carried one.
+    pub token: Option<Token>,
     /// Refusals in a row of the instance that this one concerns, before this call.
     pub refusals: u32,
     /// Since when this same reason stands at the instance (store time), where it may for a time only.
     pub reason_since: Option<Timestamp>,
     /// A number from 0 to 1 that jitter is made of.
     pub random: f64,
+}
+
+/// What a refusal says of a call's token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Token {
+    /// It may have expired before its time: another one takes its place.
+    Replaced,
+    /// It had just taken the place of one that was refused: another one would not help.
+    Fresh,
 }
 
 /// What becomes of the job.
@@ -76,11 +87,14 @@ pub struct Next {
     pub refused_hard: bool,
     /// A batch was refused for what is in it: its jobs go again, fewer at a time.
     pub split: bool,
+    /// Whether it says nothing of the partition: a new token may be all that it takes.
+    pub renews: bool,
 }
 
 impl Next {
     fn of(job: JobNext, reason: Reason) -> Next {
-        Next { job, reason, block: None, hold: None, refused_hard: false, split: false }
+        let (block, hold, refused_hard, split, renews) = (None, None, false, false, false);
+        Next { job, reason, block, hold, refused_hard, split, renews }
     }
 
     /// Whether the upstream's answer shows that nothing stands in the partition's way.
@@ -122,6 +136,7 @@ pub fn next(reading: &Reading, facts: &Facts<'_>) -> Next {
             within_deadline(next, facts)
         }
         (true, _) => refused(reading, facts),
+        (false, Reason::AuthExpired) if facts.token.is_some() => refused_token(facts),
         (false, Reason::Transient) if facts.left && !facts.repeatable => {
             Next::of(JobNext::Unsure, reading.reason)
         }
@@ -238,6 +253,22 @@ fn hard(reason: Reason, facts: &Facts<'_>) -> Next {
     }
     let due_at = facts.now.store + backoff(facts.policy, 1, facts.random);
     let mut next = Next::of(JobNext::Again { due_at, failure: false }, reason);
+    next.refused_hard = true;
+    within_deadline(next, facts)
+}
+
+/// A token was refused. With another one the job goes again at once; if that is refused too, its
+/// partition is held; and a job that is, where others got through, is at fault itself.
+fn refused_token(facts: &Facts<'_>) -> Next {
+    let reason = Reason::AuthExpired;
+    let mut next = match facts.token {
+        Some(Token::Fresh) => hold(reason, facts, "a new token was refused too".to_owned()),
+        _ if facts.job_refused_hard => return Next::of(JobNext::Failed, reason),
+        _ => {
+            let again = JobNext::Again { due_at: facts.now.store, failure: false };
+            Next { renews: true, ..Next::of(again, reason) }
+        }
+    };
     next.refused_hard = true;
     within_deadline(next, facts)
 }

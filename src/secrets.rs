@@ -6,7 +6,7 @@
 
 mod redact;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -50,8 +50,8 @@ pub enum SecretError {
         /// The job's credential.
         credential: String,
     },
-    /// `${token}`, which comes from `[auth]`.
-    #[error("`${{token}}` needs [auth], which is not supported yet")]
+    /// `${token}` where no `[auth]` gives one.
+    #[error("`${{token}}` needs [auth], and the quota file has none")]
     NoToken,
     /// The credential's own template is broken.
     #[error("the template of `{secret}` cannot be filled")]
@@ -62,6 +62,13 @@ pub enum SecretError {
         source: TemplateError,
     },
 }
+
+/// Of each owner's tokens so many are searched for, however long they are.
+const FEWEST_TOKENS: usize = 2;
+
+/// And more of them up to so many bytes in all: short tokens may live for a second only, while a late
+/// answer repeats an old one.
+const TOKEN_BYTES: usize = 4096;
 
 /// Looks a variable up: the process environment, or a stand-in for it.
 type Environment = Box<dyn Fn(&str) -> Option<std::ffi::OsString> + Send + Sync>;
@@ -77,6 +84,8 @@ pub struct Secrets {
 struct Given {
     /// Each value, and what it stands in for; a changed value does not replace the one before.
     values: BTreeMap<String, Secret>,
+    /// The latest tokens of each owner, which are among the values too. Older ones have expired.
+    tokens: BTreeMap<String, VecDeque<String>>,
     /// Finds all of them; made when it is asked for.
     redactor: Option<Arc<Redactor>>,
 }
@@ -85,6 +94,19 @@ impl Given {
     fn remember(&mut self, value: &str, secret: &Secret) {
         if !self.values.contains_key(value) {
             self.values.insert(value.to_owned(), secret.clone());
+            self.redactor = None;
+        }
+    }
+
+    fn remember_token(&mut self, owner: &str, value: &str) {
+        self.remember(value, &Secret::Token);
+        let tokens = self.tokens.entry(owner.to_owned()).or_default();
+        tokens.push_back(value.to_owned());
+        while tokens.len() > FEWEST_TOKENS
+            && tokens.iter().map(String::len).sum::<usize>() > TOKEN_BYTES
+        {
+            let Some(oldest) = tokens.pop_front() else { return };
+            self.values.remove(&oldest);
             self.redactor = None;
         }
     }
@@ -152,6 +174,52 @@ impl Secrets {
             true => Err(SecretError::Unprintable(secret.clone())),
             false => Ok(value),
         }
+    }
+
+    /// A template of secrets of `[auth]`, filled in. As a whole it is remembered as `name`, where that is
+    /// given: it may be written out in the file.
+    ///
+    /// # Errors
+    ///
+    /// What is missing, named by its placeholder.
+    pub fn fill(
+        &self,
+        text: &str,
+        upstream: &Upstream,
+        credential: Option<&str>,
+        name: Option<&str>,
+    ) -> Result<String, SecretError> {
+        let broken = |source| SecretError::Template { secret: Secret::Token, source };
+        let template = Template::parse(text).map_err(broken)?;
+        let mut values = BTreeMap::new();
+        for secret in template.secrets() {
+            values.insert(secret, self.resolve(secret, upstream, credential)?);
+        }
+        let value = |secret: &Secret| values.get(secret).cloned();
+        let filled = template.render(&BTreeMap::new(), Place::Plain, &value).map_err(broken)?;
+        if let Some(name) = name {
+            self.given().remember(&filled, &Secret::Named(name.to_owned()));
+        }
+        Ok(filled)
+    }
+
+    /// A file that holds a secret, as text; `~/` is the home folder.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, is empty or no text.
+    pub fn read(&self, path: &str) -> Result<String, SecretError> {
+        self.file(&Secret::File(path.to_owned()), path)
+    }
+
+    /// Searches for a value that came from elsewhere too: the key within a file.
+    pub fn remember(&self, value: &str, placeholder: &Secret) {
+        self.given().remember(value, placeholder);
+    }
+
+    /// Searches for a token of `owner` too, and no longer for those that expired long ago.
+    pub fn remember_token(&self, owner: &str, value: &str) {
+        self.given().remember_token(owner, value);
     }
 
     /// Finds all values that were given out so far.

@@ -10,7 +10,17 @@ use std::path::{Path, PathBuf};
 const ONLY_IN: &[(&str, &[&str])] = &[
     ("governor", &["src/dispatch/guard.rs"]),
     ("rusqlite", &["src/store/sqlite/"]),
-    ("reqwest", &["src/dispatch/transport.rs", "src/dispatch/prepare.rs", "src/dispatch/mod.rs"]),
+    (
+        "reqwest",
+        &[
+            "src/dispatch/transport.rs",
+            "src/dispatch/prepare.rs",
+            "src/dispatch/mod.rs",
+            "src/dispatch/auth/server.rs",
+        ],
+    ),
+    ("jsonwebtoken", &["src/dispatch/auth/sign.rs"]),
+    ("ring", &["src/dispatch/auth/sign.rs"]),
     ("rustls", &["src/dispatch/transport.rs"]),
     ("axum", &["src/practice/"]),
     ("clap", &["src/bin/"]),
@@ -27,7 +37,15 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("std::env", &["src/secrets.rs", "src/crash.rs", "src/bin/"]),
     ("std::net", &["src/practice/", "src/bin/"]),
     ("std::thread", &["src/store/sqlite/", "src/bin/"]),
-    ("std::process", &["src/store/sqlite/runners.rs", "src/crash.rs", "src/bin/"]),
+    (
+        "std::process",
+        &[
+            "src/store/sqlite/runners.rs",
+            "src/crash.rs",
+            "src/dispatch/auth/command.rs",
+            "src/bin/",
+        ],
+    ),
 ];
 
 /// Modules that decide and do nothing else.

@@ -138,7 +138,11 @@ subjects! {
         what_is_held_delays_no_other,
         a_resume_does_not_cut_a_hint_short,
         a_resume_sends_no_second_probe,
+        a_refused_token_is_no_refusal_of_its_partition,
         only_what_is_held_for_a_reason_is_let_go,
+        what_is_closed_until_an_instant_is_let_go_before,
+        what_is_closed_until_an_instant_opens_by_itself,
+        what_the_upstream_closed_for_longer_stays_closed,
         a_retry_opens_no_hold,
         a_poison_job_is_tried_anew_by_a_person,
     }

@@ -11,10 +11,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use paceline::practice::{Config, Practice};
+use paceline::quota::auth::Auth;
 use paceline::quota::library::Library;
 use paceline::report::limits::describe;
+use rsa::pkcs8::{EncodePrivateKey as _, LineEnding};
 use serde_json::Value;
 use support::Home;
+use support::tokens::{Manner, TOKEN, TokenServer};
 
 /// A preset, with the least that it must be given.
 struct Preset {
@@ -56,11 +59,11 @@ presets! {
     airtable: "airtable" ["https://api.airtable.com/v0/appX/T"], ["AIRTABLE_TOKEN"], [],
         "GET https://api.airtable.com/v0/appX/T";
     amazon_sp_api: "amazon-sp-api" ["https://sellingpartnerapi-eu.amazon.com/orders/v0/orders"],
-        ["SP_API_TOKEN"], [], "GET https://sellingpartnerapi-eu.amazon.com/orders/v0/orders";
+        ["SP_API_CLIENT_ID", "SP_API_CLIENT_SECRET", "SP_API_REFRESH_TOKEN"], [], "GET https://sellingpartnerapi-eu.amazon.com/orders/v0/orders";
     anthropic: "anthropic" ["--set", "model=m", "--set", "prompt=Say \"hello\""],
         ["ANTHROPIC_API_KEY"], ["model", "prompt"], "POST https://api.anthropic.com/v1/messages";
     azure_arm: "azure-arm" ["https://management.azure.com/subscriptions?api-version=2022-12-01"],
-        ["AZURE_TOKEN"], [],
+        ["AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET", "AZURE_TENANT_ID"], [],
         "GET https://management.azure.com/subscriptions?api-version=2022-12-01";
     bing_webmaster: "bing-webmaster" ["https://www.example.com/a"], ["BING_WEBMASTER_KEY"], [],
         "POST https://ssl.bing.com/webmaster/api.svc/json/SubmitUrlBatch?apikey=${env:BING_WEBMASTER_KEY}";
@@ -70,17 +73,19 @@ presets! {
         "GET https://api.crossref.org/works/10.5555%2F12345678";
     discord: "discord" ["https://discord.com/api/v10/users/@me"], ["DISCORD_BOT_TOKEN"], [],
         "GET https://discord.com/api/v10/users/@me";
-    ebay: "ebay" ["https://api.ebay.com/buy/browse/v1/item_summary/search?q=x"], ["EBAY_TOKEN"], [],
+    ebay: "ebay" ["https://api.ebay.com/buy/browse/v1/item_summary/search?q=x"],
+        ["EBAY_CLIENT_ID", "EBAY_CLIENT_SECRET"], [],
         "GET https://api.ebay.com/buy/browse/v1/item_summary/search?q=x";
     github: "github" ["https://api.github.com/repos/o/r"], ["GITHUB_TOKEN"], [],
         "GET https://api.github.com/repos/o/r";
     google_books: "google-books" ["--set", "isbn=9780000000002"], ["GOOGLE_BOOKS_KEY"], ["isbn"],
         "GET https://www.googleapis.com/books/v1/volumes?q=isbn:9780000000002";
-    google_indexing: "google-indexing" ["https://www.example.com/a"], ["GOOGLE_INDEXING_TOKEN"], [],
+    google_indexing: "google-indexing" ["https://www.example.com/a"],
+        ["GOOGLE_APPLICATION_CREDENTIALS"], [],
         "POST https://indexing.googleapis.com/v3/urlNotifications:publish";
     google_search_console: "google-search-console"
         ["https://www.example.com/a", "--set", "siteUrl=sc-domain:example.com"],
-        ["SEARCH_CONSOLE_TOKEN"], ["siteUrl"],
+        ["GOOGLE_APPLICATION_CREDENTIALS"], ["siteUrl"],
         "POST https://searchconsole.googleapis.com/v1/urlInspection/index:inspect";
     hubspot: "hubspot" ["https://api.hubapi.com/crm/v3/objects/contacts"], ["HUBSPOT_TOKEN"], [],
         "GET https://api.hubapi.com/crm/v3/objects/contacts";
@@ -105,8 +110,8 @@ presets! {
         "GET https://openlibrary.org/isbn/9780000000002.json";
     openai: "openai" ["--set", "model=m", "--set", "prompt=Say \"hello\""], ["OPENAI_API_KEY"],
         ["model", "prompt"], "POST https://api.openai.com/v1/chat/completions";
-    reddit: "reddit" ["https://oauth.reddit.com/api/v1/me"], ["PACELINE_USER_AGENT", "REDDIT_TOKEN"],
-        [], "GET https://oauth.reddit.com/api/v1/me";
+    reddit: "reddit" ["https://oauth.reddit.com/api/v1/me"],
+        ["PACELINE_USER_AGENT", "REDDIT_CLIENT_ID", "REDDIT_CLIENT_SECRET"], [], "GET https://oauth.reddit.com/api/v1/me";
     seznam_indexnow: "seznam-indexnow" ["https://www.example.com/a"], ["INDEXNOW_KEY"], [],
         "POST https://search.seznam.cz/indexnow";
     shopify_graphql: "shopify-graphql"
@@ -205,23 +210,68 @@ impl Preset {
             serde_json::from_str::<Value>(text("body")).unwrap();
         }
 
+        let server = TokenServer::start(Manner::default());
+        let upstream = Library::new(Vec::new()).get(self.name).unwrap();
+        if upstream.auth.is_some() {
+            let (name, url) = (self.name, server.url("/token"));
+            home.quota(name, &format!("extends = \"{name}\"\n[auth]\ntoken_url = \"{url}\"\n"));
+        }
         let practice = Practice::start(Config::new().keep_headers()).await.unwrap();
         let url = practice.url("/here");
         let added = home.run(&[&["add", self.name], self.arguments, &["--url", &url]].concat());
         assert_eq!(added.code, 0, "{added}");
         let mut command = home.paceline(&["run", self.name, "--max-wait", "0"]);
         command.envs(self.secrets.iter().map(|name| (name, SECRET)));
+        if let Some(Auth::ServiceAccount(_)) = &upstream.auth {
+            home.write("key.json", &key_file());
+            command.env("GOOGLE_APPLICATION_CREDENTIALS", "key.json");
+        }
         let ran = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
         assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
         let arrivals = practice.arrivals();
         let [arrival] = arrivals.as_slice() else { panic!("{} calls", arrivals.len()) };
+        assert_eq!(server.asked().len(), usize::from(upstream.auth.is_some()));
+        let secret = if upstream.auth.is_some() { TOKEN } else { SECRET };
         // `--url` stands in place of the preset's own address, and of the secrets in it.
         if self.secrets.iter().any(|name| !self.call.contains(name)) {
             let headers = arrival.headers.as_ref().unwrap();
-            let in_headers = headers.values().any(|value| value.to_str().unwrap().contains(SECRET));
-            let in_body = String::from_utf8_lossy(&arrival.body).contains(SECRET);
+            let in_headers = headers.values().any(|value| value.to_str().unwrap().contains(secret));
+            let in_body = String::from_utf8_lossy(&arrival.body).contains(secret);
             assert!(in_headers || in_body);
         }
+    }
+}
+
+/// A service account's.
+fn key_file() -> String {
+    let key = rsa::PrivateKey::new(&mut rand::rng(), 2048).unwrap();
+    let pem = key.to_pkcs8_pem(LineEnding::LF).unwrap();
+    serde_json::json!({
+        "type": "service_account", "client_email": "a@b.example", "private_key": pem.as_str(),
+        "token_uri": "https://oauth2.googleapis.com/token",
+    })
+    .to_string()
+}
+
+/// A token from elsewhere takes the place of the preset's own, by another kind or without any.
+#[test]
+fn who_has_a_token_from_elsewhere_says_so_in_three_lines() {
+    let server = TokenServer::start(Manner::default());
+    let home = Home::new();
+    let url = server.url("/here");
+    let own = [
+        "[auth]\nkind = \"command\"\ncommand = [\"printf\", \"tok-hunter2-1\"]\n",
+        "[auth]\nremove = true\n[request]\nheaders = { Authorization = \"Bearer tok-hunter2-1\" }\n",
+    ];
+    for (n, text) in own.iter().enumerate() {
+        home.quota("ebay", &format!("extends = \"ebay\"\n{text}"));
+        let checked = home.run(&["quotas", "check", "ebay"]);
+        assert_eq!((checked.code, checked.stderr.contains("note")), (0, false), "{checked}");
+        let added = home.run(&["add", "ebay", "https://api.ebay.com/x", "--url", &url]);
+        assert_eq!(added.code, 0, "{added}");
+        home.run(&["run", "ebay", "--count", "1"]);
+        assert_eq!(server.calls().len(), n + 1);
+        assert!(server.asked().is_empty());
     }
 }
 

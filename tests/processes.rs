@@ -12,6 +12,8 @@
 mod support;
 
 mod processes {
+    mod auth;
+    mod auth_refused;
     mod batches;
     mod budget;
     #[cfg(target_os = "linux")]

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use chrono::NaiveTime;
 use paceline::plan::{AddOptions, Planner};
+use paceline::quota::auth::{Auth, ClientAuth, Grant};
 use paceline::quota::budget::Counts;
 use paceline::quota::calendar::{Per, Resets};
 use paceline::quota::concurrency::Concurrency;
@@ -74,6 +75,29 @@ fn every_field_of_the_request_is_read() {
     assert_eq!(full.results["stock"], "/stock");
     assert_eq!((full.keep.body, full.keep.max_bytes), (KeepBody::All, 1 << 20));
     assert_eq!((full.retry.max_attempts, full.retry.multiplier), (3, 1.5));
+}
+
+#[test]
+fn every_field_of_auth_is_read() {
+    let Some(Auth::OAuth(oauth)) = full().auth else { panic!("another kind") };
+    assert_eq!(oauth.token_url, "https://login.full.example/${env:FULL_TENANT}/token");
+    assert_eq!((oauth.client_id.as_str(), oauth.client_secret.as_str()), ("full", "${secret:key}"));
+    assert_eq!((oauth.grant, oauth.client_auth), (Grant::Client, ClientAuth::Basic));
+    assert_eq!(oauth.scopes, ["one", "two"]);
+    assert_eq!(oauth.form["audience"], "https://api.full.example");
+    let auth = |text: &str| {
+        declare::parse("x", "x.toml", &format!("[auth]\n{text}")).unwrap().auth.unwrap()
+    };
+    let google = "kind = \"google-service-account\"\nkey_file = \"${env:KEY}\"\nscopes = [\"a\"]\n";
+    let Auth::ServiceAccount(account) = auth(google) else { panic!("another kind") };
+    assert_eq!((account.key_file.as_str(), account.token_url), ("${env:KEY}", None));
+    let refresh = "kind = \"oauth-refresh\"\ntoken_url = \"http://127.0.0.1:1/t\"\nclient_id = \"a\"\n\
+        client_secret = \"b\"\nrefresh_token = \"c\"\n";
+    let Auth::OAuth(oauth) = auth(refresh) else { panic!("another kind") };
+    assert_eq!(oauth.grant, Grant::Refresh { refresh_token: "c".to_owned() });
+    assert_eq!(oauth.client_auth, ClientAuth::Body);
+    let command = auth("kind = \"command\"\ncommand = [\"a\", \"${env:B}\"]\n");
+    assert_eq!(command, Auth::Command(vec!["a".to_owned(), "${env:B}".to_owned()]));
 }
 
 #[test]
@@ -161,8 +185,13 @@ fn the_reference_is_complete() {
         x = 1\n[[limit]]\nname = \"c\"\nkind = \"rolling\"\namount = 1\nper = \"1h\"\nx = 1\n\
         [[reading]]\nwhen = { x = 1 }\nreason = \"ok\"\nreset = { header = \"a\", x = 1 }\nx = 1\n\
         [retry]\nx = 1\n[results]\nx = 1\n[keep]\nx = 1\n[when_store_fails]\nx = 1\n";
-    let error = declare::parse("x", "x.toml", text).unwrap_err();
-    for problem in &error.problems {
+    let kinds = ["google-service-account", "oauth-refresh", "client-credentials", "command"];
+    let mut problems = declare::parse("x", "x.toml", text).unwrap_err().problems;
+    for kind in kinds {
+        let text = format!("[auth]\nkind = \"{kind}\"\nx = 1\n");
+        problems.extend(declare::parse("x", "x.toml", &text).unwrap_err().problems);
+    }
+    for problem in &problems {
         let Some((_, all)) = problem.fix.split_once("there are ") else { continue };
         for field in all.split(", ") {
             assert!(reference.contains(&format!("`{field}`")), "{field}: {}", problem.message);

@@ -8,13 +8,15 @@ use std::time::Duration;
 use serde_json::Value;
 use url::Url;
 
+use super::auth::{Given, Owner, Tokens};
 use super::guard::Guard;
-use super::prepare::{PrepareError, Prepared, prepare};
+use super::prepare::{PrepareError, Prepared, needs_token, prepare};
 use super::transport::{NoAnswer, Received, Transport};
 use super::{Event, Leave, Tell};
 use crate::clock::Timestamp;
 use crate::crash;
 use crate::job::{Columns, JobId};
+use crate::next::Token;
 use crate::quota::{KeepBody, LimitRule, Upstream};
 use crate::reading::items::read_items;
 use crate::reading::{Answer, Reading, Reason, read_for};
@@ -42,6 +44,7 @@ pub(super) struct Way<S, T> {
     pub transport: Arc<T>,
     pub upstream: Arc<Upstream>,
     pub secrets: Arc<Secrets>,
+    pub tokens: Arc<Tokens>,
     pub guard: Arc<Mutex<Guard>>,
     pub leave: Leave,
     pub tell: Tell,
@@ -78,29 +81,61 @@ pub(super) struct SentPart {
     pub url: String,
 }
 
-/// What a request lacks that only a person can supply.
+/// What a request lacks.
 #[derive(Debug)]
-pub(super) struct Lack {
-    pub partition: Columns,
-    pub detail: String,
+pub(super) enum Lack {
+    /// What only a person can supply.
+    Secret { partition: Columns, detail: String },
+    /// What the lane fetches.
+    Token(Owner),
 }
 
 impl<S: Store, T: Transport> Way<S, T> {
     /// Takes the call to its end. `random` (0 to 1) is what its jitter will be made of.
     pub async fn go(&self, call: Call, random: f64) -> End {
         let late = self.store.now().store > call.slot_at;
-        let prepared = match prepare(&self.upstream, &call, &self.secrets) {
+        let token = match self.token(&call) {
+            Ok(token) => token,
+            // Units and slot go back: whoever waits for a token waits for it in no one's way.
+            Err(owner) => {
+                return unsent(&call, ReleaseWhy::Unprepared, Some(Lack::Token(owner)), false);
+            }
+        };
+        let value = token.as_ref().map(|token| &*token.value);
+        let prepared = match prepare(&self.upstream, &call, &self.secrets, value) {
             Ok(prepared) => prepared,
             Err(PrepareError::Secret(error)) => {
-                let lack = Lack { partition: call.partition.clone(), detail: error.to_string() };
+                let (partition, detail) = (call.partition.clone(), error.to_string());
+                let lack = Lack::Secret { partition, detail };
                 return unsent(&call, ReleaseWhy::Unprepared, Some(lack), false);
             }
             Err(error) => return self.unsendable(&call, &error, random),
         };
         match self.wait_for_turn(&call).await {
-            Ok(()) => self.send(call, prepared, random).await,
+            Ok(()) => self.send(call, prepared, token, random).await,
             Err(why) => unsent(&call, why, None, late),
         }
+    }
+
+    /// The token that the call carries, where it carries one, or whose is not there.
+    fn token(&self, call: &Call) -> Result<Option<Given>, Owner> {
+        let Some(auth) = self.upstream.auth.as_ref().filter(|_| needs_token(&self.upstream, call))
+        else {
+            return Ok(None);
+        };
+        let owner = Owner::of(&self.upstream, auth, call.job.columns.get("credential"));
+        let now = self.store.now().store;
+        self.tokens.give(&owner, auth, now, call.slot_at).map(Some).ok_or(owner)
+    }
+
+    /// What the answer says of the token that the call carried.
+    fn judge(&self, token: &Given, reading: &Reading) -> Option<Token> {
+        match reading.reason {
+            Reason::AuthExpired => return Some(self.tokens.refused(token)),
+            reason if reason.is_success() || reason.is_permanent() => self.tokens.proved(token),
+            _ => {}
+        }
+        None
     }
 
     /// Waits for the slot, and makes sure that the call may still leave.
@@ -155,7 +190,7 @@ impl<S: Store, T: Transport> Way<S, T> {
         slack.min().map_or(lease, |slack| (call.slot_at + slack).min(lease))
     }
 
-    async fn send(&self, call: Call, prepared: Prepared, random: f64) -> End {
+    async fn send(&self, call: Call, prepared: Prepared, token: Option<Given>, random: f64) -> End {
         let timeline = self.store.timeline();
         let sent_at = timeline.now().store;
         (self.tell)(&Event::Sent {
@@ -174,7 +209,8 @@ impl<S: Store, T: Transport> Way<S, T> {
             Ok(received) => self.answered(&call, &url, &received, &redactor),
             Err(silence) => unanswered(&call, &silence, &redactor),
         };
-        self.sent(call, Settlement { sent_at, random, ..settlement }, took)
+        let token = token.and_then(|token| self.judge(&token, &settlement.reading));
+        self.sent(call, Settlement { sent_at, token, random, ..settlement }, took)
     }
 
     fn sent(&self, call: Call, settlement: Settlement, took: Duration) -> End {
@@ -362,6 +398,7 @@ fn settlement(call: &Call, reading: Reading) -> Settlement {
         connection: None,
         reading,
         items: Vec::new(),
+        token: None,
         redirect: None,
         fields: BTreeMap::new(),
         body: None,

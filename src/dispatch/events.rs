@@ -10,7 +10,8 @@
 //! | [`Event::Split`] | a batch was refused for what is in it; its jobs go again, fewer at a time |
 //! | [`Event::Blocked`] | a refusal closed a limit instance or a partition |
 //! | [`Event::Held`] | a partition or an upstream stopped until a person acts |
-//! | [`Event::LetGo`] | an upstream that lacked a secret found it |
+//! | [`Event::LetGo`] | an upstream that lacked a secret or a token has it |
+//! | [`Event::NoToken`] | a token could not be fetched, and is tried again by itself |
 //! | [`Event::Expired`] | deadlines passed, or no permit could come before them |
 //! | [`Event::Waiting`] | nothing of an upstream can go before an instant |
 //! | [`Event::QuotaChanged`] | a quota file was taken up anew, or an invalid one was not |
@@ -110,10 +111,19 @@ pub enum Event {
         /// Why, and what a person must do.
         detail: String,
     },
-    /// An upstream that lacked a secret found it.
+    /// An upstream that lacked a secret or a token has it.
     LetGo {
         /// The upstream.
         upstream: String,
+    },
+    /// A token could not be fetched, and is tried again by itself.
+    NoToken {
+        /// The upstream.
+        upstream: String,
+        /// Whose token it is; `None`: that of all credentials.
+        credential: Option<String>,
+        /// What happened, and when it is tried again.
+        detail: String,
     },
     /// Jobs ended because they would be too late.
     Expired {

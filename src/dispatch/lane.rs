@@ -4,11 +4,13 @@
 //! | file | noun |
 //! | --- | --- |
 //! | `exchange` | what goes to the store and comes from it |
+//! | `tokens` | tokens that calls of it need |
 //! | `tell` | what that means, as events |
 //! | `watch` | quota file, secrets, a store in trouble |
 
 mod exchange;
 mod tell;
+mod tokens;
 mod watch;
 
 use std::sync::{Arc, Mutex};
@@ -16,6 +18,7 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinSet;
 
 use super::RunError;
 use super::call::End;
@@ -25,6 +28,7 @@ use super::transport::Transport;
 use crate::clock::Timestamp;
 use crate::quota::Upstream;
 use crate::store::{RunnerId, Store};
+use tokens::Arrived;
 
 /// The least time from a claim to its first slot: what it takes to commit it and hand it over.
 const LEAST_LEAD: Duration = Duration::from_millis(10);
@@ -60,6 +64,10 @@ pub(super) struct Lane<S, T> {
     /// Only calls of other processes are out.
     awaits_others: bool,
     held_for_secret: bool,
+    /// Tokens that are on their way. Gone with the lane.
+    fetches: JoinSet<Arrived>,
+    /// Came, and are not dealt with yet.
+    arrived: Vec<Arrived>,
     /// Since when the store has not answered.
     trouble_since: Option<Timestamp>,
     is_active: bool,
@@ -76,6 +84,8 @@ impl<S: Store, T: Transport> Lane<S, T> {
     ) -> Self {
         let (ended, ends) = unbounded_channel();
         let now = store.now().store;
+        // Those of an earlier lane went with it.
+        shared.tokens.give_up(&upstream.name);
         let guard = Arc::new(Mutex::new(Guard::new(store.timeline())));
         Lane {
             store,
@@ -98,6 +108,8 @@ impl<S: Store, T: Transport> Lane<S, T> {
             told_until: None,
             awaits_others: false,
             held_for_secret: false,
+            fetches: JoinSet::new(),
+            arrived: Vec::new(),
             trouble_since: None,
             is_active: false,
         }
@@ -109,8 +121,9 @@ impl<S: Store, T: Transport> Lane<S, T> {
         loop {
             self.gather();
             self.look_around().await?;
+            self.try_store(Self::look_after_tokens).await?;
             let leaving = self.shared.is_leaving(self.store.now().wall);
-            let room = if leaving || self.held_for_secret { 0 } else { self.room() };
+            let room = if leaving || !self.may_claim() { 0 } else { self.room() };
             if !self.unsettled.is_empty() || (self.claim_due && room > 0) {
                 self.exchange(room).await?;
                 continue;
@@ -151,6 +164,9 @@ impl<S: Store, T: Transport> Lane<S, T> {
 
     /// Whether the run may leave this upstream: nothing of it is queued that it would wait for.
     async fn is_finished(&mut self) -> Result<bool, RunError> {
+        if self.awaits_token() {
+            return Ok(false);
+        }
         let options = &self.shared.options;
         if self.shared.count_left() == 0 {
             return Ok(true);
@@ -185,7 +201,8 @@ impl<S: Store, T: Transport> Lane<S, T> {
         // Without room for a call, neither news nor a permit would change anything.
         let asks = !leaving && self.may_ask();
         let next_at = self.next_at.filter(|_| asks);
-        let wake_at = [Some(look_at), until.filter(|at| *at > now.store), next_at];
+        let retry_at = self.shared.tokens.retry_at(&self.upstream.name).filter(|_| !leaving);
+        let wake_at = [Some(look_at), until.filter(|at| *at > now.store), next_at, retry_at];
         let wake_at = wake_at.into_iter().flatten().min().unwrap_or(look_at);
         let max_wait = self.shared.options.max_wait.map(|span| self.idle_since + span);
         let wake_at = max_wait.filter(|at| *at > now.store).map_or(wake_at, |at| at.min(wake_at));
@@ -196,6 +213,7 @@ impl<S: Store, T: Transport> Lane<S, T> {
                     self.take_in(end);
                 }
             }
+            Some(arrived) = self.fetches.join_next() => self.arrived.extend(arrived.ok()),
             () = timeline.sleep_until(wake_at) => {}
             () = self.store.changed(self.news), if asks => self.claim_due = true,
             left = leave.changed(), if !leaving => {
@@ -213,6 +231,10 @@ impl<S: Store, T: Transport> Lane<S, T> {
     }
 
     fn may_ask(&self) -> bool {
-        !self.held_for_secret && self.room() > 0
+        self.may_claim() && self.room() > 0
+    }
+
+    fn may_claim(&self) -> bool {
+        !self.held_for_secret && !self.awaits_token()
     }
 }

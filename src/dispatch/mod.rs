@@ -6,10 +6,12 @@
 //! | `shared` | what the lanes of one run share |
 //! | `lane` | one upstream's loop: claims, settles, waits |
 //! | `call` | one call's way: its slot, its mark, the send, the reading |
+//! | `auth` | `${token}`: fetched, replaced before it expires |
 //! | `prepare` | a request with its secrets filled in |
 //! | `guard` | the last count before a send |
 //! | `transport` | HTTP; `connections`: just so many of them |
 
+mod auth;
 mod call;
 mod connections;
 pub mod events;

@@ -9,6 +9,7 @@ use reqwest::{Method, Url};
 use sha2::{Digest, Sha256};
 
 use crate::quota::Upstream;
+use crate::quota::auth::Auth;
 use crate::secrets::{SecretError, Secrets};
 use crate::store::Call;
 use crate::template::{Place, Secret, Template, TemplateError};
@@ -36,6 +37,8 @@ const FOR_ANYBODY: [&str; 6] = [
     "user-agent",
 ];
 
+const TOKEN: &str = "${token}";
+
 /// Why a request cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -56,8 +59,9 @@ pub(super) fn prepare(
     upstream: &Upstream,
     call: &Call,
     secrets: &Secrets,
+    token: Option<&str>,
 ) -> Result<Prepared, PrepareError> {
-    let filler = Filler { upstream, call, secrets, missing: RefCell::new(None) };
+    let filler = Filler { upstream, call, secrets, token, missing: RefCell::new(None) };
     let job = &call.job;
     let invalid = |part: &str| PrepareError::Invalid(part.to_owned());
     let method = Method::from_str(job.method()).map_err(|_| invalid("method"))?;
@@ -118,6 +122,7 @@ struct Filler<'a> {
     upstream: &'a Upstream,
     call: &'a Call,
     secrets: &'a Secrets,
+    token: Option<&'a str>,
     missing: RefCell<Option<SecretError>>,
 }
 
@@ -127,6 +132,9 @@ impl Filler<'_> {
         let credential = self.call.job.columns.get("credential").map(String::as_str);
         let secret = |secret: &Secret| {
             let value = match place {
+                _ if *secret == Secret::Token => {
+                    self.token.map(str::to_owned).ok_or(SecretError::NoToken)
+                }
                 Place::Header => self.secrets.resolve_for_header(secret, self.upstream, credential),
                 _ => self.secrets.resolve(secret, self.upstream, credential),
             };
@@ -151,12 +159,23 @@ impl Filler<'_> {
     }
 }
 
+/// Whether a call carries the token.
+pub(super) fn needs_token(upstream: &Upstream, call: &Call) -> bool {
+    let names = |text: &str| text.contains(TOKEN);
+    let job = &call.job;
+    names(job.url())
+        || job.body().is_some_and(names)
+        || header_templates(upstream, call).values().any(|text| names(text))
+}
+
 /// The secrets that every call of the upstream needs, whatever its job: without one of them nothing
 /// of it can be sent.
 pub(super) fn missing_for_all(upstream: &Upstream, secrets: &Secrets) -> Option<SecretError> {
     let request = &upstream.request;
     let headers = request.headers.values().map(|template| (template, true));
-    let others = request.url.iter().chain(upstream.body()).map(|template| (template, false));
+    let others = request.url.iter().chain(upstream.body());
+    let auth = upstream.auth.iter().flat_map(Auth::templates);
+    let others = others.chain(auth).map(|template| (template, false));
     headers.chain(others).find_map(|(template, is_header)| {
         let template = Template::parse(template).ok()?;
         let outside = |secret: &&Secret| matches!(secret, Secret::Env(_) | Secret::File(_));

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::auth::Tokens;
 use super::{Event, Leave, Report, RunOptions, Tell};
 use crate::clock::Timestamp;
 use crate::job::{JobId, JobState};
@@ -19,6 +20,7 @@ pub(super) struct Shared {
     pub options: RunOptions,
     pub library: Arc<Library>,
     pub secrets: Arc<Secrets>,
+    pub tokens: Arc<Tokens>,
     pub leave: Leave,
     /// Hears every event, and keeps count of what is in flight.
     pub tell: Tell,
@@ -63,6 +65,7 @@ impl Shared {
             options,
             library,
             secrets: Arc::new(Secrets::new()),
+            tokens: Arc::default(),
             leave,
             tell: counting(&out, tell),
             out,

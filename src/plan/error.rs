@@ -86,7 +86,7 @@ pub enum PlanError {
     #[error("{0} uses `{{items.…}}`, which is for the body of a batch; write `{{NAME}}`")]
     Items(String),
     /// A secret that the upstream's credentials do not declare.
-    #[error("no credential of the upstream declares `{secret}`, which {what} uses")]
+    #[error("nothing in the quota file declares `{secret}`, which {what} uses")]
     UndeclaredSecret {
         /// Which template.
         what: String,

@@ -235,7 +235,7 @@ fn read(upstream: &Upstream, what: &str, text: &str) -> Result<Template, PlanErr
             Secret::Named(name) => {
                 upstream.credentials.values().any(|credential| credential.secret.contains_key(name))
             }
-            Secret::Token => false,
+            Secret::Token => upstream.auth.is_some(),
         };
         if !declared {
             let (what, secret) = (what.to_owned(), secret.clone());

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`declare`] | a quota file: TOML text to [`Upstream`], or errors with line and fix |
 //! | [`library`] | where quota files are found: folders, the user's, presets |
+//! | [`auth`] | where `${token}` comes from |
 //! | [`calendar`] | the window an instant falls into, and its reset |
 //! | [`rate`] | GCRA over a stored theoretical arrival time |
 //! | [`budget`] | units per calendar window |
@@ -17,6 +18,7 @@
 //!
 //! This file holds what a quota file says once it is read and found valid.
 
+pub mod auth;
 pub mod batch;
 pub mod budget;
 pub mod calendar;
@@ -36,6 +38,7 @@ use std::time::Duration;
 
 use crate::job::Columns;
 use crate::reading::rules::Rule;
+use auth::Auth;
 use calendar::Calendar;
 
 /// A service that is called, and its quota. A value that exists is valid.
@@ -55,6 +58,8 @@ pub struct Upstream {
     pub columns: BTreeMap<String, ColumnRule>,
     /// Credentials by name.
     pub credentials: BTreeMap<String, Credential>,
+    /// Where `${token}` comes from.
+    pub auth: Option<Auth>,
     /// Defaults for jobs.
     pub request: RequestRule,
     /// How many jobs go in one call; `None`: each in its own.

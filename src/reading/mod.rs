@@ -58,6 +58,8 @@ use std::time::Duration;
 use crate::clock::Timestamp;
 use crate::job::Columns;
 use crate::quota::Upstream;
+pub(crate) use body::words::shown;
+pub(crate) use dates::parse as date;
 pub use explain::{Explanation, Said, Step, Topic, explain};
 use hint::{Asked, Hint};
 use readers::REFINERS;

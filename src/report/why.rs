@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{columns, instant};
 use crate::job::{Columns, JobState};
 use crate::store::views::{
-    JobView, MISSING_SECRET, PartitionView, ResetsView, Turn, UpstreamView, WaitView,
+    JobView, MISSING_SECRET, NO_TOKEN, PartitionView, ResetsView, Turn, UpstreamView, WaitView,
 };
 
 /// `waiting` of a job: null where nothing holds it back.
@@ -120,7 +120,7 @@ pub fn held(view: &UpstreamView) -> Vec<Held<'_>> {
     .collect()
 }
 
-/// What a person does about a hold. One for a missing secret ends by itself once a run finds that.
+/// What a person does about a hold. One for a missing secret or token ends by itself once a run has that.
 ///
 /// ```
 /// use paceline::job::Columns;
@@ -132,7 +132,7 @@ pub fn held(view: &UpstreamView) -> Vec<Held<'_>> {
 /// assert_eq!(told, "when that is mended: `paceline resume shop`");
 /// ```
 pub fn way_out(upstream: &str, key: &Columns, reason: &str, detail: &str) -> String {
-    if reason != MISSING_SECRET {
+    if !matches!(reason, MISSING_SECRET | NO_TOKEN) {
         return format!("when that is mended: `paceline resume {upstream}{}`", key_flags(key));
     }
     match variable(detail) {

@@ -17,6 +17,19 @@ const SHORTEST_BASE64: usize = 8;
 /// A shorter value in hex is likely to be any number.
 const SHORTEST_HEX: usize = 6;
 
+/// Of a token longer than this the head is searched for, and whatever goes on like one goes with it: to
+/// search for all of its letters takes long, and much memory.
+const LONG: usize = 256;
+
+/// The head. Tokens begin alike; that another one of the same server is taken for it does no harm.
+const HEAD: usize = 128;
+
+/// How a token goes on, in whatever way it is written; lines may be broken, as in keys.
+const REST: &str = concat!(
+    r"(?:[A-Za-z0-9._~+/=%-]|\\+(?:/|[uU][0-9A-Fa-f]{4})|&(?:amp;)*#x?[0-9A-Fa-f]+;",
+    r"|(?:[\r\n]|\\+[rn])+[A-Za-z0-9._~+/=%-]{16})*",
+);
+
 /// Bytes of a pattern that may compile; some thousand secrets.
 const PATTERN_LIMIT: usize = 64 << 20;
 
@@ -93,14 +106,19 @@ impl Redactor {
 /// Finds a value as it may stand in text.
 fn pattern(value: &str) -> String {
     let mut pattern = String::new();
+    let head = value.get(..HEAD).filter(|_| is_long_token(value));
+    let rest = if head.is_some() { REST } else { "" };
+    let value = head.unwrap_or(value);
     for letter in value.chars() {
         push_letter(letter, &mut pattern);
     }
+    pattern.push_str(rest);
     for offset in 0..3 {
         let piece = base64_piece(value.as_bytes(), offset);
         if piece.len() >= SHORTEST_BASE64 {
             pattern.push('|');
             piece.chars().for_each(|letter| push_base64(letter, &mut pattern));
+            pattern.push_str(rest);
         }
     }
     if value.len() >= SHORTEST_HEX {
@@ -109,9 +127,16 @@ fn pattern(value: &str) -> String {
             // Writing to a `String` cannot fail.
             let _ = write!(pattern, "{byte:02x}");
         }
+        pattern.push_str(rest);
         pattern.push(')');
     }
     pattern
+}
+
+/// Tokens and keys of thousands of letters without a blank.
+fn is_long_token(value: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
+    value.len() > LONG && value.bytes().all(plain)
 }
 
 /// One letter, in all the ways in which it may be written. Writing to a `String` cannot fail.

@@ -111,3 +111,69 @@ fn short_values_and_other_text_are_left_alone() {
     assert_eq!(secrets.redactor().redact_bytes(b"\xff\x00"), &b"\xff\x00"[..]);
     assert!(!format!("{secrets:?} {:?}", secrets.redactor()).contains("s3cr"));
 }
+
+#[test]
+fn the_latest_tokens_are_found_and_old_ones_forgotten() {
+    let secrets = secrets();
+    let long = |letter: &str| format!("{letter}-token-{}", letter.repeat(3000));
+    for letter in ["a", "b", "c"] {
+        secrets.remember_token("shop", &long(letter));
+    }
+    secrets.remember_token("other", "other-token");
+    let redactor = secrets.redactor();
+    for letter in ["b", "c"] {
+        assert_eq!(redactor.redact(&format!("<{}>", long(letter))), "<${token}>");
+    }
+    assert_eq!(redactor.redact("<other-token>"), "<${token}>");
+    assert_eq!(redactor.redact(&long("a")), long("a"), "it expired long ago");
+    // Of short ones, which may live for a second, many are kept.
+    (0..50).for_each(|n| secrets.remember_token("brief", &format!("brief-token-{n:03}")));
+    assert_eq!(secrets.redactor().redact("brief-token-000 brief-token-049"), "${token} ${token}");
+}
+
+#[test]
+fn a_value_of_auth_is_found_though_it_is_written_out() {
+    let (secrets, upstream) = (secrets(), upstream());
+    let filled = secrets.fill("id-${env:KEY}", &upstream, None, None).unwrap();
+    assert_eq!(filled, "id-s3cr&t \"key\"/é");
+    secrets.fill("written-out", &upstream, None, Some("client_secret")).unwrap();
+    assert_eq!(secrets.redactor().redact("<written-out>"), "<${secret:client_secret}>");
+    let gone = secrets.fill("${env:GONE}", &upstream, None, None).unwrap_err();
+    assert_eq!(gone.to_string(), "`${env:GONE}` is not set");
+}
+
+/// Letters of no pattern, as of a token: so many, from a seed.
+fn token(letters: usize, seed: u64) -> String {
+    let mut state = seed;
+    let mut next = || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
+            [(state >> 33) as usize % 65]
+    };
+    (0..letters).map(|_| char::from(next())).collect()
+}
+
+#[test]
+fn long_tokens_are_found_whole_however_many_there_are() {
+    use base64::Engine as _;
+    let secrets = secrets();
+    let tokens: Vec<String> = (0..60).map(|seed| token(2_500, seed)).collect();
+    tokens.iter().enumerate().for_each(|(n, token)| secrets.remember_token(&n.to_string(), token));
+    let redactor = secrets.redactor();
+    for token in tokens.iter().step_by(20) {
+        let base64 = base64::engine::general_purpose::STANDARD.encode(format!("me:{token}"));
+        let hex: String = token.bytes().map(|byte| format!("{byte:02x}")).collect();
+        for written in
+            [token.clone(), base64, hex, token.replace('.', "%2e").replace('_', "\\u005f")]
+        {
+            let shown =
+                redactor.redact(&format!("{{\"t\": \"{written}\", \"x\": 1}}")).into_owned();
+            let rest = shown.replace("${token}", "");
+            assert!(rest.len() < 40 && shown.ends_with("\", \"x\": 1}"), "{shown}");
+        }
+    }
+    let cut = &tokens[0][..1_000];
+    assert_eq!(redactor.redact(cut), "${token}", "also where its end was lost");
+    assert_eq!(redactor.redact(&token(2_500, 77)), token(2_500, 77), "no other");
+}

@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use crate::clock::{Now, Timeline, Timestamp};
 use crate::job::{CallId, Columns, JobId, JobState, NewJob, Request};
+use crate::next::Token;
 use crate::quota::Upstream;
 use crate::quota::forecast::Backlog;
 use crate::reading::{Reading, Reason};
@@ -172,6 +173,8 @@ pub struct Settlement {
     pub reading: Reading,
     /// What it says of single jobs of a batch, and goes for them instead.
     pub items: Vec<ItemEnd>,
+    /// What a refusal says of the token that it carried.
+    pub token: Option<Token>,
     /// Where the answer sends the job on, where it is to follow.
     pub redirect: Option<Redirect>,
     /// Fields taken from the answer.
@@ -333,6 +336,8 @@ pub struct Hold {
     pub reason: String,
     /// Why, in a sentence.
     pub detail: String,
+    /// It ends by itself then (store time); `None`: a person acts, or whoever made it.
+    pub until: Option<Timestamp>,
 }
 
 /// An act on many jobs.
@@ -419,7 +424,8 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// Finds leases that ran out, dead processes and passed deadlines.
     fn sweep(&self) -> impl Future<Output = Result<Swept, StoreError>> + Send;
 
-    /// Closes partitions, or a whole upstream, until a person acts. Tells how many partitions.
+    /// Closes partitions, or a whole upstream, until a person acts or an instant has come. Tells how many
+    /// partitions.
     fn hold(&self, hold: Hold) -> impl Future<Output = Result<u64, StoreError>> + Send;
 
     /// Opens what was held; each partition sends one probe before the rest. Tells how many.
@@ -429,7 +435,7 @@ pub trait Store: Clone + Send + Sync + 'static {
         key: Columns,
     ) -> impl Future<Output = Result<u64, StoreError>> + Send;
 
-    /// Opens what is held for `reason` alone. Tells how many partitions or upstreams.
+    /// Opens what is held for `reason` alone, until whenever. Tells how many partitions or upstreams.
     fn let_go(
         &self,
         upstream: String,

@@ -44,6 +44,7 @@ fn answer_all(bench: &Bench) {
             reading: reading(if job == 2 { Reason::NotFound } else { Reason::Ok }),
             items: Vec::new(),
             connection: None,
+            token: None,
             redirect: None,
             fields: BTreeMap::from([("stock".to_owned(), Value::from(job))]),
             body: (job == 2).then(|| KeptBody { bytes: b"no \xff such".to_vec(), cut: true }),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use paceline::job::JobState;
+use paceline::next::Token;
 use paceline::reading::{Reading, Reason};
 use paceline::store::{SettleEnd, Store};
 
@@ -220,6 +221,85 @@ pub fn a_resume_sends_no_second_probe<S: Store>(make: Make<'_, S>) {
     assert_eq!(w.nothing(), None, "the probe is out");
     w.ok(&probe);
     assert_eq!(w.claim(64).len(), 4);
+}
+
+pub fn what_is_closed_until_an_instant_opens_by_itself<S: Store>(make: Make<'_, S>) {
+    let w = world(make);
+    let calls = w.claim(2);
+    let of = |site: &str| calls.iter().find(|call| call.partition["site"] == site).unwrap();
+    let until = w.now() + secs(8);
+    assert_eq!(w.pause(&[("site", "a")], until), 1);
+    w.pass(millis(10));
+    assert!(w.is_blocked(of("a")) && !w.is_blocked(of("b")));
+    w.release(&[of("a").clone()], paceline::store::ReleaseWhy::Blocked);
+    let others = w.claim(64);
+    assert_eq!(others.len(), 3);
+    assert_eq!(w.nothing(), Some(until), "all know when it ends");
+    let remaining = w.wait(w.store.remaining("up".to_owned())).unwrap();
+    assert_eq!((remaining.waiting, remaining.held), (4, 0), "nobody is needed");
+    let view = w.look();
+    let wait = &view.partitions.iter().find(|one| one.key["site"] == "a").unwrap().wait;
+    assert_eq!((wait.reason.as_str(), wait.until), ("no_token", Some(w.store.now().to_wall(until))));
+    assert_eq!(wait.detail, "the token server answered 503");
+    w.pass_to(until);
+    assert_eq!(w.claim(64).len(), 4, "no refusal was counted, so that no probe goes first");
+}
+
+pub fn what_is_closed_until_an_instant_is_let_go_before<S: Store>(make: Make<'_, S>) {
+    let w = world(make);
+    assert_eq!(w.pause(&[], w.now() + secs(300)), 2);
+    assert!(w.nothing().is_some());
+    let let_go = |reason: &str| {
+        w.wait(w.store.let_go("up".to_owned(), reason.to_owned())).unwrap()
+    };
+    assert_eq!((let_go("another"), let_go("no_token"), let_go("no_token")), (0, 2, 0));
+    w.pass(millis(10));
+    assert_eq!(w.claim(64).len(), 8);
+}
+
+pub fn what_the_upstream_closed_for_longer_stays_closed<S: Store>(make: Make<'_, S>) {
+    let w = world(make);
+    let hint = w.now() + secs(600);
+    let call = w.claim(64).into_iter().find(|call| call.partition["site"] == "a").unwrap();
+    let reading = Reading { retry_at: Some(w.store.now().to_wall(hint)), ..said(Reason::RateLimited) };
+    w.say(&call, reading);
+    w.pause(&[("site", "a")], w.now() + secs(5));
+    w.wait(w.store.let_go("up".to_owned(), "no_token".to_owned())).unwrap();
+    w.pass(secs(500));
+    assert!(w.claim(64).iter().all(|call| call.partition["site"] == "b"));
+}
+
+pub fn a_refused_token_is_no_refusal_of_its_partition<S: Store>(make: Make<'_, S>) {
+    let w = world(make);
+    let expired = |call: &paceline::store::Call, token| {
+        let answer = w.answer(call, said(Reason::AuthExpired));
+        w.settle(paceline::store::Settlement { token, ..answer })
+    };
+    let calls: Vec<_> =
+        w.claim(64).into_iter().filter(|call| call.partition["site"] == "a").collect();
+    assert_eq!(calls.len(), 4);
+    w.pass(millis(10));
+    for call in &calls[..3] {
+        let settled = expired(call, Some(Token::Replaced));
+        assert_eq!((settled.end, settled.hold), (SettleEnd::Again(w.now()), None));
+    }
+    // It would be held at the second refusal that only a person can lift: this is the first.
+    assert_eq!(w.settle(w.answer(&calls[3], said(Reason::Forbidden))).hold, None);
+    // Refused with another token, which others got through with: its own fault.
+    let again: Vec<_> =
+        w.claim(64).into_iter().filter(|call| call.partition["site"] == "a").collect();
+    assert_eq!(again.len(), 3);
+    w.pass(millis(10));
+    let settled = expired(&again[0], Some(Token::Replaced));
+    assert_eq!(settled.end, SettleEnd::Ended(JobState::Failed));
+    // Refused with a new token that nobody got through with: all are.
+    let settled = expired(&again[1], Some(Token::Fresh));
+    assert!(matches!(settled.end, SettleEnd::Again(_)));
+    let hold = settled.hold.unwrap();
+    assert_eq!(hold.reason, "auth_expired");
+    assert!(hold.detail.contains("a new token was refused too"), "{}", hold.detail);
+    // Nor does a failure count: the job may be tried as often as any.
+    assert_eq!(w.view(again[2].job.id).failures, 0);
 }
 
 pub fn only_what_is_held_for_a_reason_is_let_go<S: Store>(make: Make<'_, S>) {

@@ -288,6 +288,7 @@ impl<S: Store> World<S> {
             reading,
             items: Vec::new(),
             connection: None,
+            token: None,
             redirect: None,
             fields: BTreeMap::new(),
             body: None,
@@ -357,7 +358,14 @@ impl<S: Store> World<S> {
     pub fn hold(&self, key: &[(&str, &str)]) -> u64 {
         let (upstream, key) = ("up".to_owned(), columns(key));
         let (reason, detail) = ("by_hand".to_owned(), "a person looks at it".to_owned());
-        self.wait(self.store.hold(Hold { upstream, key, reason, detail })).unwrap()
+        self.wait(self.store.hold(Hold { upstream, key, reason, detail, until: None })).unwrap()
+    }
+
+    /// Closes until an instant, for a token that does not come.
+    pub fn pause(&self, key: &[(&str, &str)], until: Timestamp) -> u64 {
+        let (upstream, key, until) = ("up".to_owned(), columns(key), Some(until));
+        let (reason, detail) = ("no_token".to_owned(), "the token server answered 503".to_owned());
+        self.wait(self.store.hold(Hold { upstream, key, reason, detail, until })).unwrap()
     }
 
     pub fn resume(&self, key: &[(&str, &str)]) -> u64 {

@@ -16,6 +16,7 @@ pub mod process;
 pub mod shim;
 pub mod terminal;
 pub mod tls;
+pub mod tokens;
 pub mod trouble;
 pub mod world;
 

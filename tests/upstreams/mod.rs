@@ -22,6 +22,7 @@ pub fn bare(name: &str) -> Upstream {
         matches: Match::default(),
         columns: BTreeMap::new(),
         credentials: BTreeMap::new(),
+        auth: None,
         request: RequestRule {
             method: "POST".to_owned(),
             url: None,

@@ -1,15 +1,17 @@
 //! What goes to the store and comes from it: calls that ended are settled, others are claimed and started.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rand::RngExt;
 
 use super::{LEAST_LEAD, Lane};
-use crate::dispatch::call::{End, Way};
+use crate::dispatch::call::{End, Lack, Way};
 use crate::dispatch::transport::Transport;
 use crate::dispatch::{Event, RunError};
 use crate::quota::LimitRule;
+use crate::store::views::MISSING_SECRET;
 use crate::store::{Call, Claim, Claimed, SettleEnd, Settled, Store, StoreError};
 
 /// The lead grows up to this where calls are handed over late. It stays under the half horizon by which
@@ -112,18 +114,23 @@ impl<S: Store, T: Transport> Lane<S, T> {
         if unsent.iter().any(is_late) {
             self.lead = (self.lead * 2).min(MOST_LEAD);
         }
+        let mut without_token = BTreeSet::new();
         for end in unsent {
             let End::Unsent { release, job, lacks, .. } = end else { continue };
             self.shared.return_count();
             self.claim_due = true;
             let upstream = self.upstream.name.clone();
             self.shared.tell(&Event::Released { upstream, job, why: release.why });
-            // A job needs a secret that is not there: its partition waits, no other does.
-            if let Some(lack) = lacks {
-                self.hold(lack.partition, lack.detail).await?;
+            match lacks {
+                // A job needs a secret that is not there: its partition waits, no other does.
+                Some(Lack::Secret { partition, detail }) => {
+                    self.hold(partition, MISSING_SECRET, detail).await?;
+                }
+                Some(Lack::Token(owner)) => drop(without_token.insert(owner)),
+                None => {}
             }
         }
-        Ok(())
+        self.await_tokens(without_token).await
     }
 
     /// Where no slot can be missed, none lies ahead.
@@ -174,6 +181,7 @@ impl<S: Store, T: Transport> Lane<S, T> {
             transport: Arc::clone(&self.transport),
             upstream: Arc::clone(&self.upstream),
             secrets: Arc::clone(&self.shared.secrets),
+            tokens: Arc::clone(&self.shared.tokens),
             guard: Arc::clone(&self.guard),
             leave: self.shared.leave.clone(),
             tell: Arc::clone(&self.shared.tell),

@@ -7,7 +7,7 @@ use crate::dispatch::prepare::missing_for_all;
 use crate::dispatch::transport::Transport;
 use crate::dispatch::{Event, RunError};
 use crate::job::Columns;
-use crate::store::views::MISSING_SECRET;
+use crate::store::views::{MISSING_SECRET, NO_TOKEN};
 use crate::store::{Hold, Store, StoreError};
 
 /// How long after trouble the store is asked again.
@@ -25,8 +25,12 @@ impl<S: Store, T: Transport> Lane<S, T> {
         match self.shared.library.reload(&name) {
             Ok(None) => {}
             Ok(Some(upstream)) => {
+                let is_other_way = self.shared.tokens.change(&upstream);
                 self.upstream = upstream;
                 self.claim_due = true;
+                if is_other_way {
+                    self.try_store(Self::let_tokens_go).await?;
+                }
                 self.shared.tell(&Event::QuotaChanged { upstream: name, problem: None });
             }
             Err(error) => {
@@ -45,14 +49,18 @@ impl<S: Store, T: Transport> Lane<S, T> {
         let missing = missing_for_all(&self.upstream, &self.shared.secrets);
         if let Some(error) = missing {
             if !self.held_for_secret {
-                self.hold(Columns::new(), error.to_string()).await?;
+                self.hold(Columns::new(), MISSING_SECRET, error.to_string()).await?;
                 self.held_for_secret = true;
             }
             return Ok(());
         }
         let was_held = self.held_for_secret;
         self.held_for_secret = false;
-        if was_held || self.shared.first_look(&self.upstream.name) {
+        let is_first = self.shared.first_look(&self.upstream.name);
+        if is_first {
+            self.let_tokens_go().await?;
+        }
+        if was_held || is_first {
             let upstream = self.upstream.name.clone();
             if self.store.let_go(upstream.clone(), MISSING_SECRET.to_owned()).await? > 0 {
                 self.claim_due = true;
@@ -62,13 +70,25 @@ impl<S: Store, T: Transport> Lane<S, T> {
         Ok(())
     }
 
-    pub(super) async fn hold(&mut self, key: Columns, detail: String) -> Result<(), StoreError> {
-        let (upstream, reason) = (self.upstream.name.clone(), MISSING_SECRET.to_owned());
+    /// Whether a token can be fetched by now is seen when the first call needs it.
+    async fn let_tokens_go(&mut self) -> Result<(), StoreError> {
+        let upstream = self.upstream.name.clone();
+        self.store.let_go(upstream, NO_TOKEN.to_owned()).await.map(drop)
+    }
+
+    pub(super) async fn hold(
+        &mut self,
+        key: Columns,
+        reason: &str,
+        detail: String,
+    ) -> Result<(), StoreError> {
+        let (upstream, reason) = (self.upstream.name.clone(), reason.to_owned());
         let hold = Hold {
             upstream: upstream.clone(),
             key: key.clone(),
             reason: reason.clone(),
             detail: detail.clone(),
+            until: None,
         };
         self.store.hold(hold).await?;
         let key = Some(key).filter(|key| !key.is_empty());

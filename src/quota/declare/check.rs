@@ -26,8 +26,13 @@ pub(super) fn single(
     Some(template)
 }
 
-/// The secrets that credentials declare, each with the credentials that do not have it.
-pub(super) type SecretNames = BTreeMap<String, Vec<String>>;
+/// The secrets that there are beside the environment and files.
+pub(super) struct SecretNames {
+    /// Those that credentials declare, each with the credentials that do not have it.
+    pub(super) named: BTreeMap<String, Vec<String>>,
+    /// Whether `[auth]` gives a token.
+    pub(super) has_token: bool,
+}
 
 /// A template whose secrets exist.
 pub(super) fn template(
@@ -55,11 +60,12 @@ pub(super) fn template(
 
 fn known_secret(report: &Report, at: At, secret: &Secret, secrets: &SecretNames) {
     match secret {
-        Secret::Token => {
-            let fix = "write a token that you refresh yourself, such as `${env:NAME}`";
-            report.problem(at, "`${token}` needs [auth], which is not supported yet", fix);
+        Secret::Token if !secrets.has_token => {
+            let fix = "say in [auth] where it comes from, or write one that you refresh yourself, \
+                such as `${env:NAME}`";
+            report.problem(at, "`${token}` needs [auth], and there is none", fix);
         }
-        Secret::Named(name) => match secrets.get(name) {
+        Secret::Named(name) => match secrets.named.get(name) {
             None => undeclared(report, at, name, secrets),
             Some(lacking) => {
                 for credential in lacking {
@@ -69,12 +75,12 @@ fn known_secret(report: &Report, at: At, secret: &Secret, secrets: &SecretNames)
                 }
             }
         },
-        Secret::Env(_) | Secret::File(_) => {}
+        Secret::Env(_) | Secret::File(_) | Secret::Token => {}
     }
 }
 
 fn undeclared(report: &Report, at: At, name: &str, secrets: &SecretNames) {
-    let fix = match super::suggest::nearest(name, secrets.keys().map(String::as_str)) {
+    let fix = match super::suggest::nearest(name, secrets.named.keys().map(String::as_str)) {
         Some(near) => format!("did you mean `${{secret:{near}}}`?"),
         None => format!("write secret = {{ {name} = \"${{env:NAME}}\" }} in [credential.main]"),
     };

@@ -89,7 +89,7 @@ fn is_plain(field: &Field) -> bool {
         Value::Table(_) => {
             matches!(
                 field.name.as_str(),
-                "when" | "set" | "secret" | "reset" | "headers" | "fields"
+                "when" | "set" | "secret" | "reset" | "headers" | "fields" | "form"
             )
         }
         Value::Array(items) => {

@@ -1,7 +1,7 @@
 //! `extends`: one tree laid over another.
 //!
-//! Tables merge by name and field, limits by their `name`; own readings come first; all else that is
-//! given anew replaces what was there. `remove = true` in a table or limit drops it.
+//! Tables merge by name and field, limits by their `name`, an `[auth]` or limit of another kind replaces
+//! the old one; own readings come first; all else that is given anew replaces what was there. `remove = true` in a table or limit drops it.
 
 use super::node::{Field, Node, Table, Value};
 use super::report::Report;
@@ -29,6 +29,9 @@ pub(super) fn over(report: &Report, base: Table, own: Table) -> Table {
 fn merge(report: &Report, base: Value, own: Node, name: &str) -> Node {
     let at = own.at;
     let value = match (base, own.value) {
+        (Value::Table(base), Value::Table(own)) if name == "auth" && is_other_kind(&base, &own) => {
+            Value::Table(own)
+        }
         (Value::Table(base), Value::Table(own)) => Value::Table(over(report, base, own)),
         (Value::Array(base), Value::Array(own)) if name == "limit" => {
             Value::Array(limits(report, base, own))
@@ -68,12 +71,14 @@ fn limits(report: &Report, base: Vec<Node>, own: Vec<Node>) -> Vec<Node> {
 
 /// A limit of another kind has nothing to inherit.
 fn limit(report: &Report, base: Node, own: Node) -> Node {
-    let kind = |node: &Node| match &node.value {
-        Value::Table(table) => table.text("kind").map(str::to_owned),
-        _ => None,
-    };
-    let other_kind = kind(&own).is_some_and(|own| Some(own) != kind(&base));
-    if other_kind { own } else { merge(report, base.value, own, "") }
+    match (&base.value, &own.value) {
+        (Value::Table(below), Value::Table(over)) if is_other_kind(below, over) => own,
+        _ => merge(report, base.value, own, ""),
+    }
+}
+
+fn is_other_kind(base: &Table, own: &Table) -> bool {
+    own.text("kind").is_some_and(|kind| Some(kind) != base.text("kind"))
 }
 
 fn name_of(node: &Node) -> Option<&str> {

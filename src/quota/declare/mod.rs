@@ -30,9 +30,10 @@
 //! | `units` | rates, durations, sizes, reset labels |
 //! | `check` | templates, patterns, pointers, names |
 //! | `merge` | `extends` |
-//! | `limit`, `reading`, `request`, `batch`, `settings` | the tables |
+//! | `auth`, `limit`, `reading`, `request`, `batch`, `settings` | the tables |
 //! | `lines` | the merged file as text, with the origin of each line |
 
+mod auth;
 mod batch;
 mod check;
 mod fields;

@@ -132,8 +132,8 @@ fn named_columns(fields: &mut Fields<'_>, name: &'static str) -> Columns {
 /// A secret comes from outside: it can name neither another secret nor a column.
 fn secret_template(report: &Report, at: At, text: &str) {
     let Some(template) = check::template(report, at, text, &any_named(text)) else { return };
-    let named = template.secrets().into_iter().any(|secret| matches!(secret, Secret::Named(_)));
-    if named || !template.columns().is_empty() {
+    let inner = |secret| matches!(secret, &Secret::Named(_) | &Secret::Token);
+    if template.secrets().into_iter().any(inner) || !template.columns().is_empty() {
         let fix = "write \"${env:NAME}\" or \"${file:PATH}\"";
         report.problem(at, "a secret can come only from the environment or a file", fix);
     }
@@ -147,17 +147,21 @@ fn any_named(text: &str) -> SecretNames {
         Secret::Named(name) => Some((name.clone(), Vec::new())),
         _ => None,
     });
-    named.collect()
+    SecretNames { named: named.collect(), has_token: true }
 }
 
 /// The names of all secrets, each with the credentials that do not have it.
-pub(super) fn secret_names(credentials: &BTreeMap<String, Credential>) -> SecretNames {
+pub(super) fn secret_names(
+    credentials: &BTreeMap<String, Credential>,
+    has_token: bool,
+) -> SecretNames {
     let names = credentials.values().flat_map(|credential| credential.secret.keys());
     let lacking = |name: &String| {
         let without = credentials.iter().filter(|(_, one)| !one.secret.contains_key(name));
         without.map(|(credential, _)| credential.clone()).collect()
     };
-    names.map(|name| (name.clone(), lacking(name))).collect()
+    let named = names.map(|name| (name.clone(), lacking(name))).collect();
+    SecretNames { named, has_token }
 }
 
 /// `[request]`.

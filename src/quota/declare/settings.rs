@@ -7,7 +7,7 @@ use chrono::NaiveDate;
 use super::fields::Fields;
 use super::node::{Table, Value};
 use super::report::Report;
-use super::{SCHEMA, batch, check, limit, reading, request, units};
+use super::{SCHEMA, auth, batch, check, limit, reading, request, units};
 use crate::quota::{Keep, KeepBody, RetryPolicy, StoreFailure, Upstream};
 
 /// Names that a result has of its own; a field of `[results]` would be a second one.
@@ -23,7 +23,8 @@ pub(super) fn upstream(report: &Report, table: &Table, stem: &str) -> Option<Ups
     fields.node("extends");
     let credentials = fields.table("credential").map(|table| request::credentials(report, table));
     let credentials = credentials.unwrap_or_default();
-    let secrets = request::secret_names(&credentials);
+    let auth_table = fields.table("auth");
+    let secrets = request::secret_names(&credentials, auth_table.is_some());
     let limit_tables = fields.tables("limit");
     let limit_names: Vec<_> = limit_tables.iter().filter_map(|table| table.text("name")).collect();
     let readings = fields.tables("reading").into_iter();
@@ -38,6 +39,7 @@ pub(super) fn upstream(report: &Report, table: &Table, stem: &str) -> Option<Ups
         matches: fields.table("match").map(|t| request::matches(report, t)).unwrap_or_default(),
         columns: fields.table("columns").map(|t| request::columns(report, t)).unwrap_or_default(),
         credentials,
+        auth: auth_table.and_then(|table| auth::auth(report, table, &secrets)),
         batch: batch.and_then(|table| batch::batch(report, table, &request, &secrets)),
         request,
         limits: limit::limits(report, &limit_tables),
@@ -47,9 +49,7 @@ pub(super) fn upstream(report: &Report, table: &Table, stem: &str) -> Option<Ups
         keep: fields.table("keep").map(|t| keep(report, t)).unwrap_or_default(),
         when_store_fails: store_failure(report, &mut fields),
     };
-    for (name, shown) in [("auth", "[auth]"), ("quota_call", "[quota_call]")] {
-        fields.not_yet(name, shown);
-    }
+    fields.not_yet("quota_call", "[quota_call]");
     fields.finish();
     Some(upstream)
 }

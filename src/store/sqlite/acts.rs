@@ -1,7 +1,7 @@
 //! What people do: hold, resume, retry, cancel, resolve, set, prune, spend.
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, named_params, params_from_iter};
+use rusqlite::{Connection, OptionalExtension, named_params, params_from_iter};
 
 use super::instances::{Instances, to_json};
 use super::usage::stored;
@@ -18,7 +18,11 @@ pub(super) fn hold(txn: &Txn<'_>, hold: &Hold) -> rusqlite::Result<u64> {
     let id = places::upstream_id(txn.conn, &hold.upstream)?;
     let partitions = places::matching(txn.conn, id, &hold.key)?;
     let now = txn.now.store.as_nanos();
-    if hold.key.is_empty() {
+    if let Some(until) = hold.until {
+        partitions.iter().try_for_each(|(partition, columns)| {
+            pause(txn, id, *partition, columns, (hold, until))
+        })?;
+    } else if hold.key.is_empty() {
         let mut set = txn.conn.prepare_cached(queries::UPSTREAM_HOLD)?;
         set.execute(named_params! {
             ":id": id, ":now": now, ":reason": hold.reason, ":detail": hold.detail,
@@ -33,6 +37,34 @@ pub(super) fn hold(txn: &Txn<'_>, hold: &Hold) -> rusqlite::Result<u64> {
     }
     places::bump_block_seq(txn.conn)?;
     Ok(partitions.len() as u64)
+}
+
+/// Closes a partition's own gate until an instant.
+fn pause(
+    txn: &Txn<'_>,
+    upstream_id: i64,
+    partition: i64,
+    columns: &Columns,
+    (hold, until): (&Hold, Timestamp),
+) -> rusqlite::Result<()> {
+    let mut close = txn.conn.prepare_cached(queries::GATE_PAUSE)?;
+    let gate: Option<i64> = close
+        .query_row(
+            named_params! {
+                ":upstream": upstream_id, ":key": to_json(columns), ":until": until.as_nanos(),
+                ":now": txn.now.store.as_nanos(), ":reason": hold.reason, ":detail": hold.detail,
+            },
+            |row| row.get(0),
+        )
+        .optional()?;
+    // What the upstream itself closed for longer stays as it is.
+    let Some(gate) = gate else { return Ok(()) };
+    let mut set = txn.conn.prepare_cached(queries::PARTITION_GATE)?;
+    set.execute(named_params! { ":id": partition, ":gate": gate })?;
+    if places::has_waiters(txn.conn, gate)? {
+        places::wake_at(txn, gate, Some(until))?;
+    }
+    Ok(())
 }
 
 /// Opens what was held. Each partition is left half open, so that one probe goes before the rest, and
@@ -52,6 +84,9 @@ pub(super) fn resume(
         resumed += 1;
     }
     let now = txn.now.store.as_nanos();
+    if let Some(reason) = reason {
+        resumed += unpause(txn, row.id, reason)?;
+    }
     for (partition, columns) in places::matching(txn.conn, row.id, key)? {
         let mut query = txn.conn.prepare_cached(queries::PARTITION_RESUME)?;
         if query.execute(named_params! { ":id": partition, ":reason": reason })? == 0 {
@@ -69,6 +104,17 @@ pub(super) fn resume(
     }
     places::bump_news(txn.conn)?;
     Ok(resumed)
+}
+
+/// Opens the gates that were closed for this reason until a later instant.
+fn unpause(txn: &Txn<'_>, upstream_id: i64, reason: &str) -> rusqlite::Result<u64> {
+    let mut open = txn.conn.prepare_cached(queries::GATES_UNPAUSE)?;
+    let now = txn.now.store.as_nanos();
+    let params = named_params! { ":upstream": upstream_id, ":reason": reason, ":now": now };
+    let gates = open.query_map(params, |row| row.get(0))?;
+    let gates = gates.collect::<rusqlite::Result<Vec<i64>>>()?;
+    gates.iter().try_for_each(|gate| places::wake_now(txn, *gate))?;
+    Ok(gates.len() as u64)
 }
 
 /// The states that an act changes.

@@ -43,10 +43,10 @@ pub(super) const UPSTREAM_ID: &str = "SELECT id FROM upstream WHERE name = ?1";
 pub(super) const UPSTREAM_IDS: &str = "SELECT id FROM upstream";
 pub(super) const UPSTREAM_NAMES: &str = "SELECT name FROM upstream ORDER BY name";
 pub(super) const UPSTREAM_SET_QUOTA: &str = "UPDATE upstream SET quota = :quota WHERE id = :id";
-/// A missing secret, which a run lifts by itself, takes no other hold's place.
+/// A missing secret or token, which a run lifts by itself, takes no other hold's place.
 pub(super) const UPSTREAM_HOLD: &str = "UPDATE upstream
     SET held_at = :now, held_reason = :reason, held_detail = :detail
-    WHERE id = :id AND (held_at IS NULL OR held_reason = :reason OR :reason <> 'missing_secret')";
+    WHERE id = :id AND (held_at IS NULL OR held_reason = :reason OR :reason NOT IN ('missing_secret', 'no_token'))";
 pub(super) const UPSTREAM_RESUME: &str =
     "UPDATE upstream SET held_at = NULL, held_reason = NULL, held_detail = NULL WHERE id = ?1";
 
@@ -201,9 +201,22 @@ pub(super) const GATE_HALF_OPEN: &str = "INSERT INTO limit_instance AS gate
         block_reason = CASE WHEN gate.blocked_until > :now THEN gate.block_reason
                             ELSE excluded.block_reason END
     RETURNING id";
+/// A block of our own making: no refusal is counted, and all go once it is over.
+pub(super) const GATE_PAUSE: &str = "INSERT INTO limit_instance AS gate
+        (upstream_id, limit_name, key, blocked_at, blocked_until, block_reason, block_detail)
+    VALUES (:upstream, '', :key, :now, :until, :reason, :detail)
+    ON CONFLICT DO UPDATE SET blocked_until = excluded.blocked_until,
+        block_reason = excluded.block_reason, block_detail = excluded.block_detail
+        WHERE coalesce(gate.blocked_until, 0) <= excluded.blocked_until
+    RETURNING id";
+pub(super) const GATES_UNPAUSE: &str = "UPDATE limit_instance SET blocked_until = :now
+    WHERE upstream_id = :upstream AND limit_name = '' AND block_reason = :reason
+      AND blocked_until > :now
+    RETURNING id";
+/// No answer closed those that we closed ourselves.
 pub(super) const GATES_BLOCKED: &str = "SELECT key FROM limit_instance
     WHERE upstream_id = :upstream AND blocked_until > :now AND blocked_until IS NOT NULL
-      AND limit_name = '' ORDER BY blocked_until DESC LIMIT 256";
+      AND limit_name = '' AND block_reason <> 'no_token' ORDER BY blocked_until DESC LIMIT 256";
 /// Those too that wait for something in flight to end, and so for no instant.
 pub(super) const RECONSIDER: &str = "UPDATE limit_instance SET next_at = :now
     WHERE upstream_id = :upstream AND (next_at IS NULL OR next_at > :now)

@@ -194,6 +194,7 @@ impl<'t> Settle<'t> {
             failures: part.failures,
             job_refused_hard: part.refused_hard,
             hard_refusals: self.carried.hard_refusals,
+            token: self.settlement.token,
             refusals: block.refusals,
             reason_since: self.stood(block),
             random: self.settlement.random,

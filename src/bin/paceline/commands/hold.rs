@@ -23,6 +23,7 @@ pub async fn run(args: HoldArgs, context: &Context) -> anyhow::Result<Exit> {
         key,
         reason: "by_hand".to_owned(),
         detail: args.why,
+        until: None,
     };
     let partitions = store.hold(hold).await?;
     if !whole && partitions == 0 {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use paceline::quota::Upstream;
+use paceline::quota::auth::Auth;
 use paceline::template::{Secret, Template};
 
 /// A variable that is not set here.
@@ -38,7 +39,8 @@ impl Unset {
 /// templates beside those of its quota file.
 pub fn unset<'t>(upstream: &'t Upstream, more: impl Iterator<Item = &'t String>) -> Vec<Unset> {
     let request = &upstream.request;
-    let own = request.url.iter().chain(upstream.body()).chain(request.headers.values()).chain(more);
+    let own = request.url.iter().chain(upstream.body()).chain(request.headers.values());
+    let own = own.chain(upstream.auth.iter().flat_map(Auth::templates)).chain(more);
     let mut all: BTreeMap<String, Unset> = BTreeMap::new();
     for (name, credential) in &upstream.credentials {
         for missing in missing(credential.secret.values()) {

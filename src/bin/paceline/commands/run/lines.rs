@@ -30,7 +30,11 @@ pub fn told(event: &Event, times: &Times) -> Option<String> {
             "{upstream}: a batch of {} was refused; the next ones carry at most {most}",
             count(*jobs as u64, "job")
         ),
-        Event::LetGo { upstream } => format!("{upstream} goes on: its secret is there"),
+        Event::LetGo { upstream } => format!("{upstream} goes on: what it lacked is there"),
+        Event::NoToken { upstream, credential, detail } => {
+            let of = credential.as_ref().map(|name| format!(" [credential={name}]"));
+            format!("{upstream}{} has no token: {detail}", of.unwrap_or_default())
+        }
         Event::Expired { upstream, jobs } => format!("{upstream}: {} expired", count(*jobs, "job")),
         Event::Waiting { upstream, until, limit } => {
             let limit = limit.as_ref().map(|limit| format!(" for the limit `{limit}`"));
