@@ -58,8 +58,19 @@ CREATE TABLE limit_instance (
     reason_since  INTEGER,                   -- since when block_reason came without a success between
     refusals      INTEGER NOT NULL DEFAULT 0 CHECK (refusals >= 0),
     probe_call    INTEGER,                   -- the one call let through after a block
+    reported_at   INTEGER,                   -- the slot of the latest call that told, or could have told
+    reported      INTEGER,                   -- the units that the upstream said were left ...
+    reported_left INTEGER,                   -- ... less those sent since
+    reported_until INTEGER,                  -- when that lapses
+    slowed_share  INTEGER CHECK (slowed_share BETWEEN 1 AND 15),  -- sixteenths of the pace that were left
+    slowed_at     INTEGER,                   -- when the pace was cut last
+    ask_at        INTEGER,                   -- when the upstream is asked next what is left
+    asked_until   INTEGER,                   -- nobody goes while it is being asked, or before this
+    ask_failures  INTEGER NOT NULL DEFAULT 0 CHECK (ask_failures >= 0),
     UNIQUE (upstream_id, limit_name, key),
-    CHECK ((blocked_until IS NULL) = (block_reason IS NULL))
+    CHECK ((blocked_until IS NULL) = (block_reason IS NULL)),
+    CHECK ((reported IS NULL) = (reported_until IS NULL)),
+    CHECK ((slowed_share IS NULL) = (slowed_at IS NULL))
 ) STRICT;
 CREATE INDEX limit_instance_next ON limit_instance (upstream_id, next_at) WHERE next_at IS NOT NULL;
 CREATE INDEX limit_instance_blocked ON limit_instance (upstream_id, blocked_until)
@@ -71,7 +82,6 @@ CREATE TABLE budget_window (
     window_start INTEGER NOT NULL,
     spent        INTEGER NOT NULL CHECK (spent >= 0),
     last_at      INTEGER,
-    remaining    INTEGER CHECK (remaining >= 0),  -- as the upstream reported
     PRIMARY KEY (instance_id, window_start)
 ) STRICT, WITHOUT ROWID;
 

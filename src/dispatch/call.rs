@@ -16,6 +16,7 @@ use crate::clock::Timestamp;
 use crate::crash;
 use crate::job::{Columns, JobId};
 use crate::quota::{KeepBody, LimitRule, Upstream};
+use crate::reading::remaining::remaining;
 use crate::reading::{Answer, Reading, Reason, read};
 use crate::redirect::{self, Redirect, Redirected};
 use crate::secrets::{Redactor, Secrets};
@@ -207,6 +208,9 @@ impl<S: Store, T: Transport> Way<S, T> {
             body: &received.body,
         };
         let mut reading = read(Some(&self.upstream), &answer);
+        // Another host's figures are of another quota.
+        let away = call.job.redirect.as_ref().is_some_and(|redirect| redirect.away);
+        let told = (!away).then(|| remaining(&self.upstream, &call.partition, &answer));
         let body = redactor.redact_bytes(&received.body);
         if let Cow::Owned(body) = &body {
             // The detail is cut: half of a secret would not be found in it any more.
@@ -221,7 +225,8 @@ impl<S: Store, T: Transport> Way<S, T> {
         let body = self.kept(&reading, body, received.cut);
         let fields = self.fields(received, redactor);
         let status = Some(received.status);
-        Settlement { status, redirect, fields, body, ..settlement(call, reading) }
+        let remaining = told.unwrap_or_default();
+        Settlement { status, remaining, redirect, fields, body, ..settlement(call, reading) }
     }
 
     fn kept(&self, reading: &Reading, body: Cow<'_, [u8]>, cut: bool) -> Option<KeptBody> {
@@ -321,6 +326,7 @@ fn settlement(call: &Call, reading: Reading) -> Settlement {
         left: true,
         status: None,
         reading,
+        remaining: Vec::new(),
         redirect: None,
         fields: BTreeMap::new(),
         body: None,

@@ -6,6 +6,7 @@
 //! | `shared` | what the lanes of one run share |
 //! | `lane` | one upstream's loop: claims, settles, waits |
 //! | `call` | one call's way: its slot, its mark, the send, the reading |
+//! | `question` | the upstream is asked what is left |
 //! | `prepare` | a request with its secrets filled in |
 //! | `guard` | the last count before a send |
 //! | `transport` | HTTP |
@@ -15,6 +16,7 @@ pub mod events;
 mod guard;
 mod lane;
 pub mod prepare;
+mod question;
 mod shared;
 pub mod transport;
 

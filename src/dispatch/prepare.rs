@@ -7,7 +7,8 @@ use std::str::FromStr;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 
-use crate::quota::Upstream;
+use crate::job::Columns;
+use crate::quota::{QuotaCall, Upstream};
 use crate::secrets::{SecretError, Secrets};
 use crate::store::Call;
 use crate::template::{Place, Secret, Template, TemplateError};
@@ -56,22 +57,13 @@ pub(super) fn prepare(
     call: &Call,
     secrets: &Secrets,
 ) -> Result<Prepared, PrepareError> {
-    let filler = Filler { upstream, call, secrets, missing: RefCell::new(None) };
     let job = &call.job;
-    let invalid = |part: &str| PrepareError::Invalid(part.to_owned());
-    let method = Method::from_str(job.method()).map_err(|_| invalid("method"))?;
-    let url = filler.fill(job.url(), Place::Url)?;
-    let url = Url::parse(&url).map_err(|_| invalid("address"))?;
-    let mut headers = HeaderMap::new();
-    for (name, template) in header_templates(upstream, call) {
-        let value = filler.fill(&template, Place::Header)?;
-        let parsed = HeaderName::from_str(&name).ok().zip(HeaderValue::from_str(&value).ok());
-        let (name, mut value) = parsed.ok_or_else(|| invalid(&format!("header `{name}`")))?;
-        value.set_sensitive(true);
-        headers.insert(name, value);
-    }
+    let filler = Filler { upstream, columns: &job.columns, secrets, missing: RefCell::new(None) };
+    let mut prepared =
+        filler.bodyless(job.method(), job.url(), &header_templates(upstream, call))?;
+    let headers = &mut prepared.headers;
     let body = match job.body() {
-        Some(template) => Some(filler.body(template, &mut headers)?),
+        Some(template) => Some(filler.body(template, headers)?),
         None => None,
     };
     if let Some(name) = &upstream.request.idempotency_header {
@@ -79,7 +71,22 @@ pub(super) fn prepare(
         let value = HeaderValue::from_str(&idempotency_key(upstream, call));
         headers.insert(name, value.map_err(|_| invalid("idempotency header"))?);
     }
-    Ok(Prepared { method, url, headers, body })
+    Ok(Prepared { body, ..prepared })
+}
+
+/// Fills in a question of what is left for the partition with these columns.
+pub(super) fn prepare_question(
+    upstream: &Upstream,
+    quota: &QuotaCall,
+    partition: &Columns,
+    secrets: &Secrets,
+) -> Result<Prepared, PrepareError> {
+    let filler = Filler { upstream, columns: partition, secrets, missing: RefCell::new(None) };
+    filler.bodyless(&quota.method, &quota.url, &quota.headers)
+}
+
+fn invalid(part: &str) -> PrepareError {
+    PrepareError::Invalid(part.to_owned())
 }
 
 /// The file's headers, and the job's own instead of those of one name. Another host than the job's own
@@ -107,15 +114,35 @@ fn idempotency_key(upstream: &Upstream, call: &Call) -> String {
 
 struct Filler<'a> {
     upstream: &'a Upstream,
-    call: &'a Call,
+    columns: &'a Columns,
     secrets: &'a Secrets,
     missing: RefCell<Option<SecretError>>,
 }
 
 impl Filler<'_> {
+    fn bodyless(
+        &self,
+        method: &str,
+        url: &str,
+        templates: &BTreeMap<String, String>,
+    ) -> Result<Prepared, PrepareError> {
+        let method = Method::from_str(method).map_err(|_| invalid("method"))?;
+        let url = self.fill(url, Place::Url)?;
+        let url = Url::parse(&url).map_err(|_| invalid("address"))?;
+        let mut headers = HeaderMap::new();
+        for (name, template) in templates {
+            let value = self.fill(template, Place::Header)?;
+            let parsed = HeaderName::from_str(name).ok().zip(HeaderValue::from_str(&value).ok());
+            let (name, mut value) = parsed.ok_or_else(|| invalid(&format!("header `{name}`")))?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        Ok(Prepared { method, url, headers, body: None })
+    }
+
     fn fill(&self, template: &str, place: Place) -> Result<String, PrepareError> {
         let template = Template::parse(template)?;
-        let credential = self.call.job.columns.get("credential").map(String::as_str);
+        let credential = self.columns.get("credential").map(String::as_str);
         let secret = |secret: &Secret| {
             let value = match place {
                 Place::Header => self.secrets.resolve_for_header(secret, self.upstream, credential),
@@ -123,7 +150,7 @@ impl Filler<'_> {
             };
             value.map_err(|error| *self.missing.borrow_mut() = Some(error)).ok()
         };
-        let filled = template.render(&self.call.job.columns, place, &secret);
+        let filled = template.render(self.columns, place, &secret);
         match self.missing.borrow_mut().take() {
             Some(error) => Err(error.into()),
             None => Ok(filled?),

@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | [`reason`] | why an answer is what it is |
 //! | [`rules`] | `[[reading]]` of a quota file |
+//! | [`remaining`] | what is left, and of which limit |
 //! | `view` | the answer as readers see it |
 //! | `readers` | the table of those who read the reason, in their order |
 //! | `explain` | how a reading came about: a walk over the same tables |
@@ -39,6 +40,7 @@ mod number;
 mod parts;
 mod readers;
 pub mod reason;
+pub mod remaining;
 mod retry_after;
 pub mod rules;
 mod status;

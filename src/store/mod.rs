@@ -18,6 +18,7 @@ use serde::Serialize;
 use crate::clock::{Now, Timeline, Timestamp};
 use crate::job::{CallId, Columns, JobId, JobState, NewJob, Request};
 use crate::quota::Upstream;
+use crate::reading::remaining::Left;
 use crate::reading::{Reading, Reason};
 use crate::redirect::Redirect;
 pub use error::StoreError;
@@ -71,6 +72,8 @@ pub struct Claimed {
     pub next_at: Option<Timestamp>,
     /// The limit that binds until then, where one does.
     pub limit: Option<String>,
+    /// Where the upstream is to be asked what is left, by whoever claimed.
+    pub questions: Vec<QuotaQuestion>,
     /// Jobs that expired on the way.
     pub expired: u64,
     /// Jobs that failed on the way: their cost can never fit.
@@ -79,6 +82,30 @@ pub struct Claimed {
     pub news: i64,
     /// The machine's wall clock was found stepped by this many nanoseconds since last time.
     pub stepped: Option<i64>,
+}
+
+/// The upstream is to be asked what is left of the limit of its `[quota_call]`. It costs no job an
+/// attempt, and that limit nothing; of all others its permit is taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuotaQuestion {
+    /// The columns of a partition that counts there.
+    pub partition: Columns,
+    /// The instant reserved for it (store time).
+    pub slot_at: Timestamp,
+}
+
+/// Nobody goes while a [`QuotaQuestion`] is out, but no longer than this.
+pub const QUOTA_PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// How a [`QuotaQuestion`] ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuotaAnswer {
+    /// As in the question.
+    pub partition: Columns,
+    /// As in the question.
+    pub slot_at: Timestamp,
+    /// Units left; `None`: there was no answer, or none that tells.
+    pub remaining: Option<u64>,
 }
 
 /// A leased call.
@@ -155,6 +182,8 @@ pub struct Settlement {
     pub status: Option<u16>,
     /// What the answer, or its absence, means.
     pub reading: Reading,
+    /// What the answer tells of how much is left.
+    pub remaining: Vec<Left>,
     /// Where the answer sends the job on, where it is to follow.
     pub redirect: Option<Redirect>,
     /// Fields taken from the answer.
@@ -364,6 +393,13 @@ pub trait Store: Clone + Send + Sync + 'static {
         upstream: Arc<Upstream>,
         settlements: Vec<Settlement>,
     ) -> impl Future<Output = Result<Vec<Settled>, StoreError>> + Send;
+
+    /// Takes note of what the upstream said is left, or that it said nothing, when it was asked.
+    fn quota_told(
+        &self,
+        upstream: Arc<Upstream>,
+        answer: QuotaAnswer,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Finds leases that ran out, dead processes and passed deadlines.
     fn sweep(&self) -> impl Future<Output = Result<Swept, StoreError>> + Send;

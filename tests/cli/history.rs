@@ -42,6 +42,7 @@ fn answer_all(bench: &Bench) {
             left: true,
             status: Some(if job == 2 { 404 } else { 200 }),
             reading: reading(if job == 2 { Reason::NotFound } else { Reason::Ok }),
+            remaining: Vec::new(),
             redirect: None,
             fields: BTreeMap::from([("stock".to_owned(), Value::from(job))]),
             body: (job == 2).then(|| KeptBody { bytes: b"no \xff such".to_vec(), cut: true }),

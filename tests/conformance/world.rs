@@ -297,6 +297,7 @@ impl<S: Store> World<S> {
             left: true,
             status: Some(status),
             reading,
+            remaining: Vec::new(),
             redirect: None,
             fields: BTreeMap::new(),
             body: None,

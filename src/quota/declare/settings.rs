@@ -7,7 +7,7 @@ use chrono::NaiveDate;
 use super::fields::Fields;
 use super::node::{Table, Value};
 use super::report::Report;
-use super::{SCHEMA, check, limit, reading, request, units};
+use super::{SCHEMA, check, limit, quota_call, reading, request, units};
 use crate::quota::{Keep, KeepBody, RetryPolicy, StoreFailure, Upstream};
 
 /// Names that a result has of its own; a field of `[results]` would be a second one.
@@ -28,6 +28,11 @@ pub(super) fn upstream(report: &Report, table: &Table, stem: &str) -> Option<Ups
     let limit_names: Vec<_> = limit_tables.iter().filter_map(|table| table.text("name")).collect();
     let readings = fields.tables("reading").into_iter();
     let none = Table { at: table.at, fields: Vec::new() };
+    let request = request::request(report, fields.table("request").unwrap_or(&none), &secrets);
+    let limits = limit::limits(report, &limit_tables);
+    let quota_call = fields.table("quota_call").and_then(|table| {
+        quota_call::quota_call(report, table, &limits, &request.headers, &secrets)
+    });
     let upstream = Upstream {
         name: stem.to_owned(),
         title: fields.words("title").unwrap_or(stem).to_owned(),
@@ -36,16 +41,16 @@ pub(super) fn upstream(report: &Report, table: &Table, stem: &str) -> Option<Ups
         matches: fields.table("match").map(|t| request::matches(report, t)).unwrap_or_default(),
         columns: fields.table("columns").map(|t| request::columns(report, t)).unwrap_or_default(),
         credentials,
-        request: request::request(report, fields.table("request").unwrap_or(&none), &secrets),
-        limits: limit::limits(report, &limit_tables),
+        request,
+        limits,
+        quota_call,
         readings: readings.filter_map(|t| reading::rule(report, t, &limit_names)).collect(),
         retry: fields.table("retry").map(|t| retry(report, t)).unwrap_or_default(),
         results: fields.table("results").map(|t| results(report, t)).unwrap_or_default(),
         keep: fields.table("keep").map(|t| keep(report, t)).unwrap_or_default(),
         when_store_fails: store_failure(report, &mut fields),
     };
-    for (name, shown) in [("auth", "[auth]"), ("quota_call", "[quota_call]"), ("batch", "[batch]")]
-    {
+    for (name, shown) in [("auth", "[auth]"), ("batch", "[batch]")] {
         fields.not_yet(name, shown);
     }
     fields.finish();

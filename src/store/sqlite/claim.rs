@@ -2,11 +2,13 @@
 //!
 //! | file | noun |
 //! | --- | --- |
+//! | `ask` | the upstream is asked what is left |
 //! | `turns` | the ready partitions at their turn, with the jobs that may be taken |
 //! | `take` | one job becomes a call |
 //! | `wait` | one partition, or everybody, must wait |
 //! | `wake` | instants that have come, and when instances are looked at next |
 
+mod ask;
 mod take;
 mod turns;
 mod wait;
@@ -53,6 +55,7 @@ fn claim_of(txn: &Txn<'_>, wish: &Claim) -> rusqlite::Result<Claimed> {
     }
     let instances = Instances::new(txn.conn, txn.now, row.id, &wish.upstream);
     let mut round = Round::new(txn, wish, row.id, instances, claimed)?;
+    round.ask_shared()?;
     if !round.shared_closed()? {
         round.wake()?;
         round.pick()?;
@@ -219,8 +222,16 @@ impl<'t> Round<'t> {
     fn close(&mut self, until: Option<Timestamp>, limit: Option<String>, blocked: bool) {
         let declared = limit.as_deref().and_then(|name| self.wish.upstream.limit(name));
         let early = declared.map_or(Duration::ZERO, |limit| self.early(limit, blocked));
+        let shared = self.shared.iter().find(|(shared, _)| {
+            declared
+                .is_some_and(|limit| self.limit(*shared).is_some_and(|one| one.name == limit.name))
+        });
+        let until = until.map(|until| until - early);
         self.closed = true;
-        self.claimed.next_at = until.map(|until| until - early);
+        self.claimed.next_at = match shared {
+            Some((limit, index)) => self.or_asks_again(Some(*limit), *index, until),
+            None => until,
+        };
         self.claimed.limit = limit;
     }
 
@@ -235,10 +246,9 @@ impl<'t> Round<'t> {
     /// How many further calls the wish, and the limits without a key, leave room for; at least 1.
     fn room(&self) -> usize {
         let room = self.wish.most.saturating_sub(self.claimed.calls.len());
-        let granted = self.shared_asks().into_iter().filter_map(|ask| {
-            let (rule, usage) = ask.rule?;
+        let granted = self.shared_asks().into_iter().map(|ask| {
             let lookahead = ask.lookahead.max(self.wish.lead);
-            Some(grantable(rule, usage, self.txn.now, lookahead, room as u64))
+            grantable(&ask, self.txn.now, lookahead, room as u64)
         });
         let granted = granted.min().and_then(|granted| usize::try_from(granted).ok());
         granted.map_or(room, |granted| granted.min(room)).max(1)

@@ -6,7 +6,7 @@ use super::instances::TakenFrom;
 use super::usage::give_back_all;
 use super::writer::Txn;
 use super::{places, queries, settle};
-use crate::clock::Now;
+use crate::clock::{Now, Timestamp};
 use crate::job::CallId;
 use crate::quota::Upstream;
 use crate::store::Release;
@@ -22,11 +22,14 @@ pub(super) fn release(
     for call in calls {
         let mut query = txn.conn.prepare_cached(queries::CALL_TAKEN)?;
         let found = query
-            .query_row([call.0], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))
+            .query_row([call.0], |row| {
+                Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get(2)?))
+            })
             .optional()?;
-        let Some((partition, taken)) = found else { continue };
+        let Some((partition, taken, slot)) = found else { continue };
         let taken: Vec<TakenFrom> = serde_json::from_str(&taken).unwrap_or_default();
         give_back_all(txn.conn, &taken)?;
+        settle::remaining::put_back(txn.conn, &taken, Timestamp::from_nanos(slot))?;
         for from in &taken {
             places::wake_now(txn, from.instance)?;
         }
@@ -57,6 +60,9 @@ pub(super) fn is_blocked(conn: &Connection, call: CallId, now: Now) -> rusqlite:
         if closed.exists(params)? {
             return Ok(true);
         }
+    }
+    if settle::remaining::is_too_many(conn, call, &taken, now)? {
+        return Ok(true);
     }
     let mut gate = conn.prepare_cached(queries::CALL_GATE_CLOSED)?;
     gate.exists(named_params! { ":call": call.0, ":now": now.store.as_nanos() })

@@ -4,8 +4,12 @@
 //! | --- | --- |
 //! | `part` | the job's part in the call, still leased or lost |
 //! | `verdict` | what the answer opens, blocks or holds |
+//! | `remaining` | what the upstream told is left |
+//! | `adapt` | a pace that is cut |
 
+mod adapt;
 mod part;
+pub(super) mod remaining;
 mod verdict;
 
 use std::collections::BTreeMap;
@@ -122,6 +126,7 @@ impl<'t> Settle<'t> {
         let next = next(&self.settlement.reading, &self.facts(&block));
         crash::stop("next");
         self.end_call(&next)?;
+        self.hear()?;
         let mut settled = settled(self.settlement.call, Some(self.part.job));
         let has_hint = self.settlement.reading.retry_at.is_some();
         match self.part.standing {
@@ -134,6 +139,8 @@ impl<'t> Settle<'t> {
                     self.open()?;
                 } else {
                     settled.block = self.close(&next, block)?;
+                    let blocked = settled.block.as_ref().and_then(|block| block.limit.as_deref());
+                    self.slow_down(&next, blocked)?;
                     settled.hold = self.hold(&next)?;
                 }
             }

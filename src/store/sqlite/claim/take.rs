@@ -30,6 +30,7 @@ impl Round<'_> {
     /// Asks for the partition's next job.
     pub(super) fn serve_one(&mut self, turn: &mut Turn) -> rusqlite::Result<Asked> {
         let Some(job) = turn.jobs.pop_front() else { return Ok(Asked::Gone) };
+        self.ask(&turn.columns)?;
         let permits = self.permits(turn, &job)?;
         let mut asks: Vec<_> = permits
             .iter()

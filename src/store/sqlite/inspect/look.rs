@@ -6,7 +6,7 @@ use crate::clock::{Now, Timestamp};
 use crate::job::Columns;
 use crate::quota::decide::{Ask, Decision, Usage, decide};
 use crate::quota::rolling::{Entries, Rolling};
-use crate::quota::{LimitRule, Upstream};
+use crate::quota::{Limit, LimitRule, Upstream};
 use crate::store::sqlite::instances::{Instances, from_json};
 use crate::store::sqlite::places::{self, Head, UpstreamRow};
 use crate::store::sqlite::queries;
@@ -60,6 +60,7 @@ impl<'t> Look<'t> {
                 let Some(ask) = instances.ask(position, index, &key, 1) else { continue };
                 let block = instances.get(index).map(|instance| instance.block.clone());
                 let mut shown = self.limit_view(&key, &ask);
+                shown.slowed = self.slowed(limit, &key, &ask);
                 if let Some(block) = block.filter(|b| b.until.is_some_and(|u| u > self.now.store)) {
                     shown.blocked_until = block.until.map(|until| self.now.to_wall(until));
                     shown.reason = block.reason;
@@ -105,11 +106,27 @@ impl<'t> Look<'t> {
             reason: None,
             detail: None,
             effective_rate: None,
+            slowed: None,
         };
         if let Some((rule, usage)) = ask.rule {
             self.fill(&mut view, rule, usage);
+            view.remaining = ask.reported.at(self.now.store).map(|told| told.free());
         }
         view
+    }
+
+    /// The share of its declared pace at which a limit goes now, where that was cut.
+    fn slowed(&self, limit: &Limit, key: &Columns, ask: &Ask<'_>) -> Option<f64> {
+        let share = match (limit.rule_for(key), ask.rule?.0) {
+            (LimitRule::Rate(declared), LimitRule::Rate(now)) => {
+                declared.period.as_secs_f64() / now.period.as_secs_f64()
+            }
+            (LimitRule::Rolling(declared), LimitRule::Rolling(now)) => {
+                declared.span.as_secs_f64() / now.span.as_secs_f64()
+            }
+            _ => return None,
+        };
+        (share < 1.0).then_some(share)
     }
 
     fn fill(&self, view: &mut LimitView, rule: &LimitRule, usage: &Usage) {
@@ -124,7 +141,6 @@ impl<'t> Look<'t> {
                 let count = windows.0.get(&window.start).copied().unwrap_or_default();
                 view.amount = budget.amount;
                 view.spent = Some(count.spent);
-                view.remaining = count.remaining;
                 view.resets_at = Some(window.next_reset);
                 view.zone = Some(budget.calendar.zone);
             }
@@ -243,8 +259,15 @@ impl<'t> Look<'t> {
         let index = at.map_or(gate, |((_, index), _)| *index);
         let block = instances.get(index).map(|instance| &instance.block);
         let refused = block.filter(|block| blocked || block.probe.is_some());
-        let shown = at.map(|(_, ask)| self.limit_view(key, ask));
-        let (reason, detail) = match refused {
+        let shown = at.map(|(position, ask)| {
+            let limit = self.declared.limits.get(position.0)?;
+            let slowed = self.slowed(limit, key, ask);
+            Some(LimitView { slowed, ..self.limit_view(key, ask) })
+        });
+        let shown = shown.flatten();
+        let asked = instances.get(index).and_then(|instance| instance.heard.asked.until);
+        let is_asked = until.is_some() && asked == until;
+        let (reason, detail) = match refused.filter(|_| !is_asked) {
             Some(block) => (
                 block.reason.clone().unwrap_or_else(|| "probe".to_owned()),
                 match block.probe {
@@ -252,6 +275,9 @@ impl<'t> Look<'t> {
                     None => block.detail.clone().unwrap_or_default(),
                 },
             ),
+            None if is_asked => {
+                ("asking".to_owned(), "the upstream is being asked what is left".to_owned())
+            }
             None => own_count(shown.as_ref()),
         };
         let until = until.map(|until| self.now.to_wall(until));
@@ -268,6 +294,9 @@ fn used(rolling: &Rolling, entries: &Entries, now: Timestamp) -> u64 {
 /// Our own count is what binds.
 fn own_count(view: Option<&LimitView>) -> (String, String) {
     let Some(view) = view else { return ("busy".to_owned(), String::new()) };
+    if let Some(detail) = told(view) {
+        return (view.kind.to_owned(), detail);
+    }
     let detail = match (view.kind, view.spent) {
         ("budget", Some(spent)) => match view.zone {
             Some(zone) => {
@@ -278,11 +307,28 @@ fn own_count(view: Option<&LimitView>) -> (String, String) {
         ("rolling", Some(spent)) => format!("{spent} of {} are spent in this span", view.amount),
         ("concurrency", Some(spent)) => format!("{spent} of {} are in flight", view.amount),
         _ => match view.effective_rate {
-            Some(rate) => format!("paced at {} a second", rounded(rate)),
+            Some(rate) => {
+                let slowed = if view.slowed.is_some() { " after refusals" } else { "" };
+                format!("paced at {} a second{slowed}", rounded(rate))
+            }
             None => String::new(),
         },
     };
     (view.kind.to_owned(), detail)
+}
+
+/// What the upstream told is what binds: it is less than our own count leaves.
+fn told(view: &LimitView) -> Option<String> {
+    let left = view.remaining?;
+    let ours = match view.spent {
+        Some(spent) if left < view.amount.saturating_sub(spent) => {
+            format!(" (we count {spent} of {})", view.amount)
+        }
+        Some(_) => return None,
+        None if left == 0 => String::new(),
+        None => return None,
+    };
+    Some(format!("the upstream says {left} are left{ours}"))
 }
 
 fn rounded(rate: f64) -> String {

@@ -28,6 +28,8 @@ pub(super) struct Part {
     pub partition: i64,
     pub partition_key: String,
     pub repeatable: bool,
+    /// Its slot, while it is leased.
+    pub slot: Option<Timestamp>,
     /// What may go back; nothing of a lease that ran out: what was spent stays spent.
     pub taken: Vec<TakenFrom>,
     pub failures: u32,
@@ -59,7 +61,8 @@ impl Part {
         let taken: String = row.get("taken")?;
         let taken = serde_json::from_str(&taken).unwrap_or_default();
         let repeatable = row.get("repeatable")?;
-        Part::read(row, Standing::Leased, repeatable, taken)
+        let slot = Some(Timestamp::from_nanos(row.get("slot_at")?));
+        Ok(Part { slot, ..Part::read(row, Standing::Leased, repeatable, taken)? })
     }
 
     fn lost(row: &Row<'_>, upstream: &Upstream) -> rusqlite::Result<Part> {
@@ -87,6 +90,7 @@ impl Part {
             partition: row.get("partition_id")?,
             partition_key: row.get("key")?,
             repeatable,
+            slot: None,
             taken,
             failures: row.get("failures")?,
             refused_hard: row.get("refused_hard")?,
