@@ -58,10 +58,11 @@ CREATE TABLE limit_instance (
     reason_since  INTEGER,                   -- since when block_reason came without a success between
     refusals      INTEGER NOT NULL DEFAULT 0 CHECK (refusals >= 0),
     probe_call    INTEGER,                   -- the one call let through after a block
-    reported_at   INTEGER,                   -- the slot of the latest call that told, or could have told
-    reported      INTEGER,                   -- the units that the upstream said were left ...
-    reported_left INTEGER,                   -- ... less those sent since
+    reported      INTEGER CHECK (reported >= 0),  -- the units that the upstream said were left ...
+    reported_left INTEGER,                   -- ... less those sent since, or under way; may be negative
     reported_until INTEGER,                  -- when that lapses
+    reported_call INTEGER,                   -- the last call claimed when it was said
+    silent_units  INTEGER NOT NULL DEFAULT 0 CHECK (silent_units >= 0),  -- sent, and nothing was said
     slowed_share  INTEGER CHECK (slowed_share BETWEEN 1 AND 15),  -- sixteenths of the pace that were left
     slowed_at     INTEGER,                   -- when the pace was cut last
     ask_at        INTEGER,                   -- when the upstream is asked next what is left

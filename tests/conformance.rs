@@ -124,6 +124,38 @@ subjects! {
         a_first_answer_is_news,
         hints_under_way_are_one_refusal,
     }
+    "conformance/remaining.rs" remaining {
+        sending_stops_at_what_was_reported,
+        a_window_of_its_own_ends_as_it_was_told,
+        a_calendars_window_ends_with_the_day,
+        our_own_count_still_limits,
+        a_figure_that_rises_within_the_window_is_no_news,
+        an_answer_of_yesterday_says_nothing_of_today,
+        what_was_claimed_beyond_it_stays,
+        what_never_left_comes_back,
+        another_process_is_held_to_it_and_a_restart_forgets_nothing,
+        it_is_said_who_counts_what,
+        a_rate_waits_for_the_window_that_was_told,
+        an_upstream_that_tells_refuses_nothing,
+        the_upstream_is_asked_before_the_first_call,
+        a_question_without_an_answer_holds_nobody_for_long,
+        a_question_is_put_again_in_time_by_one_process,
+        questions_that_fail_are_put_more_seldom,
+        a_question_opens_what_the_last_one_closed,
+        questions_keep_to_the_other_limits,
+        where_nothing_else_lets_it_go_the_question_waits,
+    }
+    "conformance/adapt.rs" adapt {
+        the_pace_is_halved_and_comes_back,
+        refusals_under_way_cut_it_once,
+        a_restart_and_other_processes_keep_to_it,
+        only_what_says_too_fast_cuts_it,
+        without_a_name_it_is_the_partitions_own_pace,
+        what_others_share_is_not_cut_for_one,
+        what_costs_the_whole_burst_still_fits,
+        a_span_is_made_longer,
+        a_stricter_upstream_refuses_few,
+    }
     "conformance/holds.rs" holds {
         a_person_holds_a_partition_and_lets_it_go,
         a_person_holds_an_upstream_and_lets_it_go,

@@ -30,6 +30,7 @@ impl<S: Store, T: Transport> Asker<S, T> {
         let answer = QuotaAnswer {
             partition: question.partition.clone(),
             slot_at: question.slot_at,
+            mark: question.mark,
             remaining: remaining.as_ref().ok().copied(),
         };
         let remaining = remaining.map_err(|why| self.secrets.redactor().redact(&why).into_owned());

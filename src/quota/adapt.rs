@@ -77,9 +77,13 @@ pub fn slowed(rule: &LimitRule, share: u32) -> LimitRule {
         Duration::from_nanos(u64::try_from(long).unwrap_or(u64::MAX))
     };
     match rule {
-        LimitRule::Rate(rate) => {
-            LimitRule::Rate(rate::Rate { period: longer(rate.period), ..rate.clone() })
-        }
+        // With its margins, so that the plan as a whole is slower by just that.
+        LimitRule::Rate(rate) => LimitRule::Rate(rate::Rate {
+            period: longer(rate.period),
+            slack: longer(rate.slack),
+            path_jitter: longer(rate.path_jitter),
+            ..rate.clone()
+        }),
         LimitRule::Rolling(rolling) => {
             LimitRule::Rolling(rolling::Rolling { span: longer(rolling.span), ..rolling.clone() })
         }

@@ -8,9 +8,9 @@ use crate::clock::{Now, Timestamp};
 /// What is known of one instance from the upstream's side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reported {
-    /// The slot of the latest call whose answer told, or could have told, what is left (store time). An
-    /// answer to an earlier one cannot know what was sent since.
-    pub slot: Option<Timestamp>,
+    /// Units of all calls so far that were sent, and whose answers told nothing, or never came. It only
+    /// rises: an answer cannot know of those by which it rose since its own call was claimed.
+    pub silent: u64,
     /// What was told last; it may have lapsed.
     pub told: Option<Told>,
 }
@@ -20,10 +20,13 @@ pub struct Reported {
 pub struct Told {
     /// The figure that counts, as it was told.
     pub figure: u64,
-    /// The same, less what was sent since; below zero where more was under way than was left.
+    /// The same, less what was sent since, or may have been; below zero where more was under way than was
+    /// left.
     pub left: i64,
     /// Nothing is known from then on (store time).
     pub until: Timestamp,
+    /// The last call that was claimed when it was told.
+    pub last_call: i64,
 }
 
 /// What one answer told.
@@ -31,11 +34,14 @@ pub struct Told {
 pub struct Report {
     /// Units left.
     pub remaining: u64,
-    /// Units that it may not have seen: of calls that were out, with no earlier slot.
+    /// Units that it may not have seen: of all calls that are out, and of those that went silent since
+    /// its own was claimed.
     pub unseen: u64,
-    /// The call's slot (store time).
-    pub slot: Timestamp,
-    /// What it is told of.
+    /// The call that it answers, and that call's units; `None`: the upstream was asked, and no job sent.
+    pub call: Option<(i64, u64)>,
+    /// The last call that was claimed by now.
+    pub last_call: i64,
+    /// For how long it stands.
     pub span: Span,
 }
 
@@ -83,24 +89,28 @@ impl Reported {
     /// What is known after one more report. Within a window the lowest figure counts: one that rises is
     /// no news. A report of a window that is over says nothing.
     pub fn hear(self, report: &Report, now: Timestamp) -> Reported {
-        if report.span.until <= now {
+        let span = report.span;
+        if span.until <= now {
             return self;
         }
         let left = signed(report.remaining).saturating_sub(signed(report.unseen));
-        let fresh = Told { figure: report.remaining, left, until: report.span.until };
-        let is_latest = self.slot.is_none_or(|slot| report.slot >= slot);
-        let told = match self.at(now) {
-            Some(told) if report.span.is_window && report.remaining > told.figure => Some(told),
-            Some(told) if !is_latest => Some(Told { left: told.left.min(left), ..told }),
-            None if !is_latest => None,
-            Some(_) | None => Some(fresh),
+        let (figure, last_call) = (report.remaining, report.last_call);
+        let fresh = Told { figure, left, until: span.until, last_call };
+        let told = match self.at(now).filter(|told| report.remaining > told.figure) {
+            None => fresh,
+            Some(told) => match report.call {
+                // It was out already, so its units are taken off; but the lower figure had seen them.
+                Some((call, units)) if call <= told.last_call => told.with(units),
+                _ if span.is_window => told,
+                _ => fresh,
+            },
         };
-        Reported { slot: self.slot.max(Some(report.slot)), told }
+        Reported { told: Some(told), ..self }
     }
 
-    /// What is known after a call at `slot` whose answer, or the lack of it, told nothing.
-    pub fn silent(self, slot: Timestamp) -> Reported {
-        Reported { slot: self.slot.max(Some(slot)), ..self }
+    /// What is known after a call was sent whose answer, or the lack of it, told nothing.
+    pub fn silence(self, units: u64) -> Reported {
+        Reported { silent: self.silent.saturating_add(units), ..self }
     }
 
     /// Takes off what a call at `slot` takes.
@@ -110,13 +120,9 @@ impl Reported {
         }
     }
 
-    /// Puts back what a call took that never left. One with an earlier slot than the last report's was
-    /// counted as seen.
-    pub fn give_back(&mut self, slot: Timestamp, units: u64) {
-        let is_counted = self.slot.is_none_or(|last| slot >= last);
-        if let Some(told) = self.told.as_mut().filter(|told| is_counted && slot < told.until) {
-            told.left = told.left.saturating_add(signed(units)).min(signed(told.figure));
-        }
+    /// Puts back what a call took that never left.
+    pub fn give_back(&mut self, units: u64) {
+        self.told = self.told.map(|told| told.with(units));
     }
 
     /// The first instant at or after `at` at which `cost` units, and the reserve of `rule`, are not more
@@ -133,6 +139,12 @@ impl Reported {
 }
 
 impl Told {
+    /// With so many units more, but never more than was told.
+    fn with(self, units: u64) -> Told {
+        let left = self.left.saturating_add(signed(units)).min(signed(self.figure));
+        Told { left, ..self }
+    }
+
     /// Units that are left; none where more was under way than that.
     pub fn free(&self) -> u64 {
         u64::try_from(self.left).unwrap_or(0)

@@ -92,6 +92,8 @@ pub struct QuotaQuestion {
     pub partition: Columns,
     /// The instant reserved for it (store time).
     pub slot_at: Timestamp,
+    /// What the store tells by it which answers came since.
+    pub mark: u64,
 }
 
 /// Nobody goes while a [`QuotaQuestion`] is out, but no longer than this.
@@ -104,6 +106,8 @@ pub struct QuotaAnswer {
     pub partition: Columns,
     /// As in the question.
     pub slot_at: Timestamp,
+    /// As in the question.
+    pub mark: u64,
     /// Units left; `None`: there was no answer, or none that tells.
     pub remaining: Option<u64>,
 }

@@ -43,7 +43,8 @@ impl Heard {
         let told = match (row.get::<_, Option<i64>>("reported")?, at("reported_until")?) {
             (Some(figure), Some(until)) => {
                 let left = row.get::<_, Option<i64>>("reported_left")?.unwrap_or(figure);
-                Some(Told { figure: units(figure), left, until })
+                let last_call = row.get::<_, Option<i64>>("reported_call")?.unwrap_or_default();
+                Some(Told { figure: units(figure), left, until, last_call })
             }
             _ => None,
         };
@@ -52,7 +53,7 @@ impl Heard {
             _ => None,
         };
         Ok(Heard {
-            reported: Reported { slot: at("reported_at")?, told },
+            reported: Reported { silent: units(row.get("silent_units")?), told },
             slowed,
             asked: Asked {
                 next_at: at("ask_at")?,
@@ -62,10 +63,14 @@ impl Heard {
         })
     }
 
+    /// The sixteenths of its declared pace at which a limit with that rule goes; `None`: all of it.
+    pub fn share(&self, rule: &LimitRule, now: Timestamp) -> Option<u32> {
+        self.slowed?.share_at(calm(rule)?, now)
+    }
+
     /// The rule as it is paced now; `None`: as declared.
     pub fn slowed_rule(&self, rule: &LimitRule, now: Timestamp) -> Option<LimitRule> {
-        let share = self.slowed?.share_at(calm(rule)?, now)?;
-        Some(slowed(rule, share))
+        self.share(rule, now).map(|share| slowed(rule, share))
     }
 }
 
@@ -90,10 +95,11 @@ pub(super) fn save_reported(
     reported: &Reported,
 ) -> rusqlite::Result<()> {
     conn.prepare_cached(queries::INSTANCE_REPORTED)?.execute(named_params! {
-        ":id": instance, ":at": reported.slot.map(Timestamp::as_nanos),
+        ":id": instance, ":silent": stored(reported.silent),
         ":figure": reported.told.map(|told| stored(told.figure)),
         ":left": reported.told.map(|told| told.left),
         ":until": reported.told.map(|told| told.until.as_nanos()),
+        ":call": reported.told.map(|told| told.last_call),
     })?;
     Ok(())
 }

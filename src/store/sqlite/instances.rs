@@ -62,6 +62,9 @@ impl Block {
 pub(super) struct TakenFrom {
     pub instance: i64,
     pub units: u64,
+    /// [`Reported::silent`] of it, then.
+    #[serde(default)]
+    pub silent: u64,
     pub what: Taken,
 }
 
@@ -234,7 +237,8 @@ impl<'t> Instances<'t> {
         let Some(usage) = instance.usage.as_mut() else { return Ok(None) };
         let what = charge(rule, usage, cost, slot, self.now);
         instance.heard.reported.charge(slot, cost);
-        Ok(Some(TakenFrom { instance: id, units: cost, what }))
+        let silent = instance.heard.reported.silent;
+        Ok(Some(TakenFrom { instance: id, units: cost, silent, what }))
     }
 
     /// Notes when the upstream is asked what is left.

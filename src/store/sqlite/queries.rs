@@ -165,8 +165,9 @@ pub(super) const INSTANCE_ADD: &str = "INSERT INTO limit_instance (upstream_id, 
 pub(super) const INSTANCE_NAME: &str = "SELECT limit_name FROM limit_instance WHERE id = ?1";
 pub(super) const INSTANCE_TAT: &str = "UPDATE limit_instance SET tat = :tat WHERE id = :id";
 pub(super) const INSTANCE_TAT_GET: &str = "SELECT tat FROM limit_instance WHERE id = ?1";
-pub(super) const INSTANCE_REPORTED: &str = "UPDATE limit_instance SET reported_at = :at,
-    reported = :figure, reported_left = :left, reported_until = :until WHERE id = :id";
+pub(super) const INSTANCE_REPORTED: &str = "UPDATE limit_instance
+    SET reported = :figure, reported_left = :left, reported_until = :until, reported_call = :call,
+        silent_units = :silent WHERE id = :id";
 pub(super) const INSTANCE_HEARD: &str = "SELECT * FROM limit_instance WHERE id = ?1";
 pub(super) const INSTANCE_SLOW: &str =
     "UPDATE limit_instance SET slowed_share = :share, slowed_at = :at WHERE id = :id";
@@ -247,12 +248,10 @@ pub(super) const RUNNING_ADD: &str =
     "INSERT INTO running (job_id, call_id, n) VALUES (:job, :call, :n)";
 pub(super) const CALL_MARK: &str = "UPDATE call SET marked = 1 WHERE id = ?1";
 pub(super) const CALL_REMOVE: &str = "DELETE FROM call WHERE id = ?1";
-pub(super) const CALL_TAKEN: &str = "SELECT partition_id, taken, slot_at FROM call WHERE id = ?1";
-/// Calls that are out of an upstream, with no earlier slot than one of its own.
-pub(super) const CALLS_SINCE: &str = "SELECT call.id, call.slot_at, call.taken FROM call
-    JOIN partition ON partition.id = call.partition_id
-    WHERE partition.upstream_id = :upstream AND call.slot_at >= :slot";
-pub(super) const CALL_SLOT: &str = "SELECT call.slot_at, partition.upstream_id FROM call
+pub(super) const CALL_TAKEN: &str = "SELECT partition_id, taken FROM call WHERE id = ?1";
+pub(super) const CALLS_OUT: &str = "SELECT call.id, call.slot_at, call.taken FROM call
+    JOIN partition ON partition.id = call.partition_id WHERE partition.upstream_id = ?1";
+pub(super) const CALL_OUT: &str = "SELECT call.slot_at, partition.upstream_id FROM call
     JOIN partition ON partition.id = call.partition_id WHERE call.id = ?1";
 pub(super) const CALL_HELD: &str = "SELECT 1 FROM call
     JOIN partition ON partition.id = call.partition_id

@@ -6,7 +6,7 @@ use super::instances::TakenFrom;
 use super::usage::give_back_all;
 use super::writer::Txn;
 use super::{places, queries, settle};
-use crate::clock::{Now, Timestamp};
+use crate::clock::Now;
 use crate::job::CallId;
 use crate::quota::Upstream;
 use crate::store::Release;
@@ -22,14 +22,12 @@ pub(super) fn release(
     for call in calls {
         let mut query = txn.conn.prepare_cached(queries::CALL_TAKEN)?;
         let found = query
-            .query_row([call.0], |row| {
-                Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get(2)?))
-            })
+            .query_row([call.0], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))
             .optional()?;
-        let Some((partition, taken, slot)) = found else { continue };
+        let Some((partition, taken)) = found else { continue };
         let taken: Vec<TakenFrom> = serde_json::from_str(&taken).unwrap_or_default();
         give_back_all(txn.conn, &taken)?;
-        settle::remaining::put_back(txn.conn, &taken, Timestamp::from_nanos(slot))?;
+        settle::remaining::put_back(txn.conn, &taken)?;
         for from in &taken {
             places::wake_now(txn, from.instance)?;
         }

@@ -76,10 +76,10 @@ impl<'t> Round<'t> {
                 self.instances.charge(*limit, *index, partition, *cost, slot_at)?;
             }
         }
-        let asked = self.instances.get(index).map(|found| found.heard.asked).unwrap_or_default();
-        self.instances.set_asked(index, asked.out(slot_at, quota.every, QUOTA_PATIENCE))?;
-        let partition = partition.clone();
-        self.claimed.questions.push(QuotaQuestion { partition, slot_at });
+        let heard = self.instances.get(index).map(|found| found.heard).unwrap_or_default();
+        self.instances.set_asked(index, heard.asked.out(slot_at, quota.every, QUOTA_PATIENCE))?;
+        let (partition, mark) = (partition.clone(), heard.reported.silent);
+        self.claimed.questions.push(QuotaQuestion { partition, slot_at, mark });
         Ok(())
     }
 

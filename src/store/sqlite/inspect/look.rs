@@ -4,10 +4,11 @@ use rusqlite::{Connection, Row, named_params};
 
 use crate::clock::{Now, Timestamp};
 use crate::job::Columns;
+use crate::quota::adapt::WHOLE;
 use crate::quota::decide::{Ask, Decision, Usage, decide};
 use crate::quota::rolling::{Entries, Rolling};
 use crate::quota::{Limit, LimitRule, Upstream};
-use crate::store::sqlite::instances::{Instances, from_json};
+use crate::store::sqlite::instances::{Block, Instance, Instances, from_json};
 use crate::store::sqlite::places::{self, Head, UpstreamRow};
 use crate::store::sqlite::queries;
 use crate::store::views::{
@@ -60,7 +61,7 @@ impl<'t> Look<'t> {
                 let Some(ask) = instances.ask(position, index, &key, 1) else { continue };
                 let block = instances.get(index).map(|instance| instance.block.clone());
                 let mut shown = self.limit_view(&key, &ask);
-                shown.slowed = self.slowed(limit, &key, &ask);
+                shown.slowed = self.slowed(limit, &key, instances.get(index));
                 if let Some(block) = block.filter(|b| b.until.is_some_and(|u| u > self.now.store)) {
                     shown.blocked_until = block.until.map(|until| self.now.to_wall(until));
                     shown.reason = block.reason;
@@ -115,18 +116,10 @@ impl<'t> Look<'t> {
         view
     }
 
-    /// The share of its declared pace at which a limit goes now, where that was cut.
-    fn slowed(&self, limit: &Limit, key: &Columns, ask: &Ask<'_>) -> Option<f64> {
-        let share = match (limit.rule_for(key), ask.rule?.0) {
-            (LimitRule::Rate(declared), LimitRule::Rate(now)) => {
-                declared.period.as_secs_f64() / now.period.as_secs_f64()
-            }
-            (LimitRule::Rolling(declared), LimitRule::Rolling(now)) => {
-                declared.span.as_secs_f64() / now.span.as_secs_f64()
-            }
-            _ => return None,
-        };
-        (share < 1.0).then_some(share)
+    /// The share of its declared pace at which an instance goes now, where that was cut.
+    fn slowed(&self, limit: &Limit, key: &Columns, instance: Option<&Instance>) -> Option<f64> {
+        let share = instance?.heard.share(limit.rule_for(key), self.now.store)?;
+        Some(f64::from(share) / f64::from(WHOLE))
     }
 
     fn fill(&self, view: &mut LimitView, rule: &LimitRule, usage: &Usage) {
@@ -257,27 +250,20 @@ impl<'t> Look<'t> {
         };
         let at = indices.iter().zip(&asks).find(|(_, ask)| ask.limit == limit.as_deref());
         let index = at.map_or(gate, |((_, index), _)| *index);
-        let block = instances.get(index).map(|instance| &instance.block);
-        let refused = block.filter(|block| blocked || block.probe.is_some());
-        let shown = at.map(|(position, ask)| {
-            let limit = self.declared.limits.get(position.0)?;
-            let slowed = self.slowed(limit, key, ask);
+        let shown = at.and_then(|((position, index), ask)| {
+            let limit = self.declared.limits.get(*position)?;
+            let slowed = self.slowed(limit, key, instances.get(*index));
             Some(LimitView { slowed, ..self.limit_view(key, ask) })
         });
-        let shown = shown.flatten();
-        let asked = instances.get(index).and_then(|instance| instance.heard.asked.until);
-        let is_asked = until.is_some() && asked == until;
-        let (reason, detail) = match refused.filter(|_| !is_asked) {
-            Some(block) => (
-                block.reason.clone().unwrap_or_else(|| "probe".to_owned()),
-                match block.probe {
-                    Some(_) => "one call probes whether the block is over".to_owned(),
-                    None => block.detail.clone().unwrap_or_default(),
-                },
-            ),
-            None if is_asked => {
+        let instance = instances.get(index);
+        let is_asked = until.is_some() && instance.and_then(|one| one.heard.asked.until) == until;
+        let refused = instance.map(|instance| &instance.block);
+        let refused = refused.filter(|block| blocked || block.probe.is_some());
+        let (reason, detail) = match refused {
+            _ if is_asked => {
                 ("asking".to_owned(), "the upstream is being asked what is left".to_owned())
             }
+            Some(block) => of_block(block),
             None => own_count(shown.as_ref()),
         };
         let until = until.map(|until| self.now.to_wall(until));
@@ -291,7 +277,16 @@ fn used(rolling: &Rolling, entries: &Entries, now: Timestamp) -> u64 {
     entries.0.iter().filter(|(at, _)| counts(*at)).map(|(_, units)| units).sum()
 }
 
-/// Our own count is what binds.
+/// A refusal is what binds.
+fn of_block(block: &Block) -> (String, String) {
+    let detail = match block.probe {
+        Some(_) => "one call probes whether the block is over".to_owned(),
+        None => block.detail.clone().unwrap_or_default(),
+    };
+    (block.reason.clone().unwrap_or_else(|| "probe".to_owned()), detail)
+}
+
+/// Our own count is what binds, or what the upstream told beside it.
 fn own_count(view: Option<&LimitView>) -> (String, String) {
     let Some(view) = view else { return ("busy".to_owned(), String::new()) };
     if let Some(detail) = told(view) {

@@ -1,12 +1,13 @@
 //! What the upstream told is left, beside our own count.
 
-use rusqlite::{Connection, OptionalExtension, named_params};
+use rusqlite::{Connection, OptionalExtension};
 
 use super::{Settle, Standing};
 use crate::clock::{Now, Timestamp};
 use crate::job::CallId;
-use crate::quota::Upstream;
 use crate::quota::reported::{Report, Reported, Span};
+use crate::quota::{Limit, Upstream};
+use crate::reading::remaining::Left;
 use crate::store::QuotaAnswer;
 use crate::store::sqlite::heard::{self, Heard};
 use crate::store::sqlite::instances::{Instances, TakenFrom};
@@ -28,34 +29,49 @@ impl Settle<'_> {
             return Ok(());
         };
         if !self.settlement.left {
-            return put_back(self.txn.conn, &self.part.taken, slot);
+            return put_back(self.txn.conn, &self.part.taken);
         }
         let upstream = self.upstream;
+        let asked = upstream.quota_call.as_ref().map(|quota| quota.limit.as_str());
         for (position, limit) in upstream.limits.iter().enumerate() {
             let told = self.settlement.remaining.iter().find(|told| told.limit == limit.name);
-            if told.is_none() && limit.reported.is_none() {
-                continue;
+            if told.is_some() || limit.reported.is_some() || asked == Some(&limit.name) {
+                self.hear_of(position, limit, told, slot)?;
             }
-            let index = self.instances.of_limit(position, &self.columns)?;
-            let id = self.instances.row(index)?;
-            let before = self.instances.get(index).map(|found| found.heard.reported);
-            let before = before.unwrap_or_default();
-            let after = match told {
-                Some(told) => {
-                    let resets_at = told.resets_at.map(|at| self.txn.now.to_store(at));
-                    let rule = limit.rule_for(&self.columns);
-                    let Some(span) = Span::of(rule, resets_at, slot, self.txn.now) else {
-                        continue;
-                    };
-                    let unseen = unseen(self.txn.conn, self.upstream_id, id, slot)?;
-                    let report = Report { remaining: told.left, unseen, slot, span };
-                    before.hear(&report, self.txn.now.store)
-                }
-                None => before.silent(slot),
-            };
-            note(self.txn, id, before, after)?;
         }
         Ok(())
+    }
+
+    fn hear_of(
+        &mut self,
+        position: usize,
+        limit: &Limit,
+        told: Option<&Left>,
+        slot: Timestamp,
+    ) -> rusqlite::Result<()> {
+        let index = self.instances.of_limit(position, &self.columns)?;
+        let id = self.instances.row(index)?;
+        let before = self.instances.get(index).map(|found| found.heard.reported);
+        let before = before.unwrap_or_default();
+        let own = self.part.taken.iter().find(|taken| taken.instance == id);
+        let (units, silent) = own.map_or((0, before.silent), |own| (own.units, own.silent));
+        let resets_at = told.and_then(|told| told.resets_at).map(|at| self.txn.now.to_store(at));
+        let span = Span::of(limit.rule_for(&self.columns), resets_at, slot, self.txn.now);
+        let after = match (told, span) {
+            (Some(told), Some(span)) => {
+                let unseen = unseen(self.txn.conn, self.upstream_id, id)?;
+                let report = Report {
+                    remaining: told.left,
+                    unseen: unseen.saturating_add(before.silent.saturating_sub(silent)),
+                    call: Some((self.settlement.call.0, units)),
+                    last_call: last_call(self.txn.conn)?,
+                    span,
+                };
+                before.hear(&report, self.txn.now.store)
+            }
+            _ => before.silence(units),
+        };
+        note(self.txn, id, before, after)
     }
 }
 
@@ -81,11 +97,16 @@ pub(in crate::store::sqlite) fn quota_told(
     if let Some(remaining) = answer.remaining
         && let Some(span) = Span::of(rule, None, answer.slot_at, txn.now)
     {
-        let slot = answer.slot_at;
-        let unseen = unseen(txn.conn, upstream_id, id, slot)?;
-        let report = Report { remaining, unseen, slot, span };
-        let reported = heard.reported;
-        note(txn, id, reported, reported.hear(&report, txn.now.store))?;
+        let before = heard.reported;
+        let unseen = unseen(txn.conn, upstream_id, id)?;
+        let report = Report {
+            remaining,
+            unseen: unseen.saturating_add(before.silent.saturating_sub(answer.mark)),
+            call: None,
+            last_call: last_call(txn.conn)?,
+            span,
+        };
+        note(txn, id, before, before.hear(&report, txn.now.store))?;
     }
     places::wake_now(txn, id)
 }
@@ -107,22 +128,21 @@ fn note(txn: &Txn<'_>, instance: i64, before: Reported, after: Reported) -> rusq
     Ok(())
 }
 
-/// Units of an instance that went to calls with no earlier slot and are not settled yet: nobody can tell
-/// whether the upstream had seen them.
-fn unseen(
-    conn: &Connection,
-    upstream_id: i64,
-    instance: i64,
-    slot: Timestamp,
-) -> rusqlite::Result<u64> {
-    let out = out_since(conn, upstream_id, slot)?;
+/// Units of an instance that went to calls that are not settled yet: nobody can tell whether the upstream
+/// had seen them.
+fn unseen(conn: &Connection, upstream_id: i64, instance: i64) -> rusqlite::Result<u64> {
+    let out = calls_out(conn, upstream_id)?;
     Ok(out.iter().map(|call| call.units_of(instance)).fold(0, u64::saturating_add))
 }
 
-fn out_since(conn: &Connection, upstream_id: i64, slot: Timestamp) -> rusqlite::Result<Vec<Out>> {
-    let mut query = conn.prepare_cached(queries::CALLS_SINCE)?;
-    let params = named_params! { ":upstream": upstream_id, ":slot": slot.as_nanos() };
-    let calls = query.query_map(params, |row| {
+fn last_call(conn: &Connection) -> rusqlite::Result<i64> {
+    let mut seqs = conn.prepare_cached(queries::STORE_SEQS)?;
+    seqs.query_row([], |row| row.get(1))
+}
+
+fn calls_out(conn: &Connection, upstream_id: i64) -> rusqlite::Result<Vec<Out>> {
+    let mut query = conn.prepare_cached(queries::CALLS_OUT)?;
+    let calls = query.query_map([upstream_id], |row| {
         let taken: String = row.get("taken")?;
         Ok(Out {
             id: CallId(row.get("id")?),
@@ -144,12 +164,11 @@ impl Out {
 pub(in crate::store::sqlite) fn put_back(
     conn: &Connection,
     taken: &[TakenFrom],
-    slot: Timestamp,
 ) -> rusqlite::Result<()> {
     for taken in taken {
         let before = heard_of(conn, taken.instance)?.reported;
         let mut after = before;
-        after.give_back(slot, taken.units);
+        after.give_back(taken.units);
         if after != before {
             heard::save_reported(conn, taken.instance, &after)?;
         }
@@ -168,12 +187,12 @@ pub(in crate::store::sqlite) fn is_too_many(
     for TakenFrom { instance, .. } in taken {
         let told = heard_of(conn, *instance)?.reported.at(now.store);
         let Some(told) = told.filter(|told| told.left < 0) else { continue };
-        let mut query = conn.prepare_cached(queries::CALL_SLOT)?;
+        let mut query = conn.prepare_cached(queries::CALL_OUT)?;
         let (slot, upstream_id): (i64, i64) =
             query.query_row([call.0], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let slot = Timestamp::from_nanos(slot);
         let is_later = |out: &&Out| (out.slot, out.id) > (slot, call);
-        let out = out_since(conn, upstream_id, slot)?;
+        let out = calls_out(conn, upstream_id)?;
         let later = out.iter().filter(is_later).map(|out| out.units_of(*instance));
         if later.fold(0, u64::saturating_add) < told.left.unsigned_abs() {
             return Ok(true);
