@@ -12,6 +12,7 @@
 mod support;
 
 mod processes {
+    mod adapt;
     mod budget;
     #[cfg(target_os = "linux")]
     mod clocks;
@@ -34,6 +35,7 @@ mod processes {
     mod reboot;
     mod redirect;
     mod refusal;
+    mod remaining;
     mod secrets;
     mod store_trouble;
     mod terminal;

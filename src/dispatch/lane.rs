@@ -60,6 +60,8 @@ pub(super) struct Lane<S, T> {
     /// Only calls of other processes are out.
     awaits_others: bool,
     held_for_secret: bool,
+    /// Shared with each question that is out: what is left is being asked.
+    asking: Arc<()>,
     /// Since when the store has not answered.
     trouble_since: Option<Timestamp>,
     is_active: bool,
@@ -98,6 +100,7 @@ impl<S: Store, T: Transport> Lane<S, T> {
             told_until: None,
             awaits_others: false,
             held_for_secret: false,
+            asking: Arc::default(),
             trouble_since: None,
             is_active: false,
         }
@@ -153,7 +156,8 @@ impl<S: Store, T: Transport> Lane<S, T> {
         if self.shared.count_left() == 0 {
             return Ok(true);
         }
-        if options.follow {
+        // Whoever waits for an answer goes once it is there, or soon.
+        if options.follow || Arc::strong_count(&self.asking) > 1 {
             return Ok(false);
         }
         let remaining = match self.store.remaining(self.upstream.name.clone()).await {

@@ -172,7 +172,7 @@ impl<S: Store, T: Transport> Lane<S, T> {
         Ok(())
     }
 
-    /// Nobody waits for what it comes to: a lane that ends leaves it behind.
+    /// What it comes to is the store's: a lane that has to leave does not wait for it.
     fn ask(&self, question: QuotaQuestion) {
         let asker = Asker {
             store: self.store.clone(),
@@ -181,7 +181,11 @@ impl<S: Store, T: Transport> Lane<S, T> {
             secrets: Arc::clone(&self.shared.secrets),
             tell: Arc::clone(&self.shared.tell),
         };
-        tokio::spawn(asker.ask(question));
+        let asking = Arc::clone(&self.asking);
+        tokio::spawn(async move {
+            asker.ask(question).await;
+            drop(asking);
+        });
     }
 
     pub(super) fn start(&mut self, call: Call) {
