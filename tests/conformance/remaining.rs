@@ -179,35 +179,39 @@ pub fn a_rate_waits_for_the_window_that_was_told<S: Store>(make: Make<'_, S>) {
     assert!(!w.claim(64).is_empty());
 }
 
-/// An upstream whose own quota is a third of what is declared, and tells what is left: it refuses nothing.
+/// An upstream whose own quota is a third of what is declared, and tells what is left, in answers that are
+/// late and out of order: it refuses nothing, and all that it has is used.
 pub fn an_upstream_that_tells_refuses_nothing<S: Store>(make: Make<'_, S>) {
     for (limits, window) in [(budget(), None), (rolling(), Some(600))] {
         let w = World::new(make, &limits);
         w.add(80, &[]);
         let (mut left_over, begun) = (33_u64, w.now());
         let mut resets_at = window.map(|window| begun + secs(window));
-        for _ in 0..40 {
-            // Half of those that go are answered only when the next ones are claimed.
-            let mut calls = w.claim(7);
-            calls.extend(w.claim(4));
-            if calls.is_empty() {
+        let mut out: Vec<(Call, u64)> = Vec::new();
+        for turn in 0..60 {
+            let calls = w.claim(7);
+            if calls.is_empty() && out.is_empty() {
                 let Some(at) = w.nothing().filter(|at| at.since(begun) < secs(3_000)) else { break };
                 w.pass_to(at);
             }
-            if resets_at.is_some_and(|at| w.now() >= at) {
+            if out.is_empty() && resets_at.is_some_and(|at| w.now() >= at) {
                 left_over = 33;
                 resets_at = window.map(|window| w.now() + secs(window));
             }
-            let arrived: Vec<_> = calls
-                .iter()
-                .map(|call| {
-                    assert!(left_over > 0, "it would have been refused");
-                    left_over -= 1;
-                    (call, left_over)
-                })
-                .collect();
-            for (call, figure) in arrived.iter().rev() {
-                w.settle(left(&w, call, *figure, resets_at));
+            for call in calls {
+                // What was claimed before it was known to be too much stays.
+                if w.is_blocked(&call) {
+                    w.release(&[call], ReleaseWhy::Blocked);
+                    continue;
+                }
+                assert!(left_over > 0, "it would have been refused");
+                left_over -= 1;
+                out.push((call, left_over));
+            }
+            // The later ones are answered first; some of the earlier ones only next time.
+            let keep = if turn % 3 == 2 { 0 } else { out.len() / 2 };
+            for (call, figure) in out.drain(keep..).rev() {
+                w.settle(left(&w, &call, figure, resets_at));
             }
         }
         let expected = if window.is_some() { 80 } else { 33 };
