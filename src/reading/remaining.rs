@@ -5,11 +5,12 @@
 
 use regex::Regex;
 
-use super::moment;
 use super::number::Number;
 use super::rules::{ResetHeader, When};
+use super::verdict::Verdict;
 use super::view::View;
-use super::{Answer, fields};
+use super::window::Window;
+use super::{Answer, Reason, fields, limits, moment};
 use crate::clock::Timestamp;
 use crate::job::Columns;
 use crate::quota::{Cost, Limit, LimitRule, Upstream};
@@ -81,6 +82,40 @@ pub fn remaining(upstream: &Upstream, columns: &Columns, answer: &Answer<'_>) ->
         Some(Left { limit: limit.name.clone(), left, resets_at })
     };
     upstream.limits.iter().filter_map(named).collect()
+}
+
+/// The limit of which a refusal says, where the quota file declares that it does, that nothing is left;
+/// and when that changes. Of several the one that takes longest.
+pub(crate) fn used_up<'u>(
+    upstream: Option<&'u Upstream>,
+    view: &View<'_>,
+) -> Option<(&'u Limit, Option<Timestamp>)> {
+    if view.is_success() {
+        return None;
+    }
+    let empty = upstream?.limits.iter().filter_map(|limit| {
+        let (left, resets_at) = declared(limit.reported.as_ref()?, &limit.rule, view)?;
+        (left == 0).then_some((limit, resets_at))
+    });
+    empty.max_by_key(|(_, resets_at)| *resets_at)
+}
+
+/// Makes a refusal of a limit whose window is unknown a quota, where nothing is left of one of an hour or
+/// longer, in a field that only the quota file knows of.
+pub(crate) fn refine(upstream: Option<&Upstream>, view: &View<'_>, verdict: Verdict) -> Verdict {
+    let is_open = verdict.open && verdict.reason == Reason::RateLimited && verdict.window.is_none();
+    if !is_open || limits::is_told(view) {
+        return verdict;
+    }
+    let Some((limit, _)) = used_up(upstream, view) else { return verdict };
+    let window = match &limit.rule {
+        LimitRule::Budget(budget) => super::calendar::window(&budget.calendar),
+        LimitRule::Rolling(rolling) => Window::of_seconds(rolling.span.as_secs()),
+        LimitRule::Rate(rate) => Window::of_seconds(rate.period.as_secs()),
+        LimitRule::Concurrency(_) => return verdict,
+    };
+    let source = format!("{}; what is left of {}", verdict.source, limit.name);
+    Verdict { wait: verdict.wait, ..Verdict::limited(Some(window), source) }
 }
 
 /// The limit's own place in the answer. A reset that is there and cannot be read, or has passed, is that

@@ -116,3 +116,34 @@ fn a_policy_that_could_be_two_limits_is_neither() {
     assert_eq!(told(&format!("{PLAN}{twin}"), &headers, ""), []);
     assert_eq!(told(PLAN, &headers, ""), [("plan".to_owned(), 0, Some(1))]);
 }
+
+fn refused(limits: &str, headers: &[(&str, &str)]) -> super::super::Reading {
+    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    let headers: Vec<_> = headers.iter().map(owned).collect();
+    let answer = Answer {
+        method: "GET",
+        url: "https://api.example.com/",
+        received_at: RECEIVED_AT,
+        status: 429,
+        headers: &headers,
+        body: b"",
+    };
+    super::super::read(Some(&upstream(limits)), &answer)
+}
+
+#[test]
+fn a_refusal_that_says_nothing_is_left_is_of_that_limit_until_its_reset() {
+    let limits =
+        hour("{ header = \"x-left\", reset = { header = \"x-reset\", unit = \"delta-s\" } }");
+    let reading = refused(&limits, &[("x-left", "0"), ("x-reset", "90")]);
+    assert_eq!(reading.reason, Reason::QuotaExhausted, "an hour's quota");
+    assert_eq!(reading.retry_at, Some(RECEIVED_AT + std::time::Duration::from_secs(90)));
+    assert_eq!(reading.limit.as_deref(), Some("hour"));
+    assert_eq!(reading.source, "status 429; what is left of hour; reset of hour");
+    let other = refused(&limits, &[("x-left", "7"), ("x-reset", "90")]);
+    assert_eq!((other.reason, other.retry_at, other.limit), (Reason::RateLimited, None, None));
+    let minute = limits.replace("1h", "1m");
+    let reading = refused(&minute, &[("x-left", "0"), ("Retry-After", "5")]);
+    assert_eq!((reading.reason, reading.limit.as_deref()), (Reason::RateLimited, Some("hour")));
+    assert_eq!(reading.retry_at, Some(RECEIVED_AT + std::time::Duration::from_secs(5)));
+}

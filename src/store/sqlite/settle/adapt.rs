@@ -38,6 +38,12 @@ impl Settle<'_> {
         let limits = self.upstream.limits.iter().enumerate();
         let named = blocked.or(reading.limit.as_deref());
         if let Some(name) = named {
+            // Where the upstream says that all is used up, it is the amount that was wrong, or others
+            // used it: sending stops, which is enough.
+            let told = self.settlement.remaining.iter().find(|told| told.limit == name);
+            if told.is_some_and(|told| told.left == 0) {
+                return None;
+            }
             let mut found = limits.filter(|(_, limit)| limit.name == name);
             return found.next().map(|(position, _)| position);
         }

@@ -176,6 +176,21 @@ pub(in crate::store::sqlite) fn put_back(
     Ok(())
 }
 
+/// A call whose process died may have been sent, and nobody hears what it was answered.
+pub(in crate::store::sqlite) fn lost(conn: &Connection, call: CallId) -> rusqlite::Result<()> {
+    let mut query = conn.prepare_cached(queries::CALL_TAKEN)?;
+    let taken: Option<String> = query.query_row([call.0], |row| row.get(1)).optional()?;
+    let taken: Vec<TakenFrom> =
+        taken.and_then(|taken| serde_json::from_str(&taken).ok()).unwrap_or_default();
+    for taken in taken {
+        let before = heard_of(conn, taken.instance)?.reported;
+        if before.told.is_some() {
+            heard::save_reported(conn, taken.instance, &before.silence(taken.units))?;
+        }
+    }
+    Ok(())
+}
+
 /// Whether a call that was claimed is one of those for which nothing is left, as is known by now: the
 /// last ones have to stay.
 pub(in crate::store::sqlite) fn is_too_many(
