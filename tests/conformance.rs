@@ -139,6 +139,7 @@ subjects! {
         an_upstream_that_tells_refuses_nothing,
         the_upstream_is_asked_before_the_first_call,
         a_question_without_an_answer_holds_nobody_for_long,
+        a_question_lets_no_job_expire_that_its_answer_may_let_go,
         a_question_is_put_again_in_time_by_one_process,
         questions_that_fail_are_put_more_seldom,
         a_question_opens_what_the_last_one_closed,

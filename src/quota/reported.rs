@@ -2,6 +2,8 @@
 //!
 //! It stands beside our own count and is never merged into it: what may go is the lower of the two.
 
+use std::time::Duration;
+
 use super::LimitRule;
 use crate::clock::{Now, Timestamp};
 
@@ -55,7 +57,19 @@ pub struct Span {
     pub is_window: bool,
 }
 
+/// Of a window that ends nobody knows when, a figure stands for so long; then a call finds out.
+const UNKNOWN: Duration = Duration::from_secs(3_600);
+
 impl Span {
+    /// The same of the answer to a question, which is put again in time.
+    pub fn asked(rule: &LimitRule, slot: Timestamp, now: Now) -> Option<Span> {
+        let span = Span::of(rule, None, slot, now)?;
+        Some(match rule {
+            LimitRule::Rolling(rolling) => Span { until: slot + rolling.life(), ..span },
+            _ => span,
+        })
+    }
+
     /// For how long a report stands that came to a call at `slot`: to the calendar's reset, to the reset
     /// that was told, else for the limit's own time. `None`: the rule counts nothing that could be left.
     pub fn of(
@@ -73,7 +87,11 @@ impl Span {
                 let next_reset = budget.calendar.window(now.to_wall(slot)).next_reset;
                 Some(Span { until: now.to_store(next_reset), is_window: true })
             }
-            LimitRule::Rolling(rolling) => Some(told(slot + rolling.life())),
+            LimitRule::Rolling(rolling) => {
+                let is_known = rolling.stands_for.is_none();
+                let most = if is_known { rolling.life() } else { rolling.life().min(UNKNOWN) };
+                Some(told(slot + most))
+            }
             LimitRule::Rate(rate) => Some(told(slot + rate.period)),
             LimitRule::Concurrency(_) => None,
         }

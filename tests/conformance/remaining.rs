@@ -272,6 +272,27 @@ pub fn a_question_without_an_answer_holds_nobody_for_long<S: Store>(make: Make<'
     assert_eq!(w.claim(64).len(), 50);
 }
 
+pub fn a_question_lets_no_job_expire_that_its_answer_may_let_go<S: Store>(make: Make<'_, S>) {
+    let unknown = "kind = \"budget\"\namount = 100\nper = \"day\"\ntime_zone = \"unknown\"";
+    for key in ["key = [\"site\"]\n", ""] {
+        let ask = if key.is_empty() { ASKED.replace("?site={site}", "") } else { ASKED.to_owned() };
+        let w = World::new(make, &format!("[[limit]]\nname = \"daily\"\n{unknown}\n{key}{ask}"));
+        let due_in = |span| {
+            let mut job = w.job(&[("site", "a")]);
+            job.deadline_at = Some(w.now() + secs(span));
+            w.add_one(job)
+        };
+        let (soon, later, last) = (due_in(5), due_in(1_800), due_in(7_200));
+        let first = question(&w, 64);
+        assert_eq!(w.state(soon), JobState::Queued, "the answer may come at once");
+        answer(&w, &first, Some(0));
+        w.nothing();
+        // Nobody asks again within half an hour; but within two.
+        assert_eq!((w.state(soon), w.state(later)), (JobState::Expired, JobState::Expired));
+        assert_eq!(w.state(last), JobState::Queued);
+    }
+}
+
 pub fn a_question_is_put_again_in_time_by_one_process<S: Store>(make: Make<'_, S>) {
     let mut w = World::new(make, &asked());
     let (other, runner) = w.another();

@@ -106,6 +106,23 @@ fn what_never_left_comes_back_and_no_more() {
     assert_eq!(left(&reported, 1), Some(2), "a call of the next window");
 }
 
+#[test]
+fn a_report_stands_to_the_reset_or_for_the_limits_own_time() {
+    let LimitRule::Rolling(known) = rule(0) else { panic!("a span") };
+    let stands_for = Some(crate::quota::calendar::Per::Day);
+    let day = Duration::from_secs(90_000);
+    let unknown = LimitRule::Rolling(Rolling { span: day, stands_for, ..known });
+    let now = Now::same(at(5));
+    let ends = |rule: &LimitRule, reset: Option<i64>| {
+        let span = Span::of(rule, reset.map(at), at(0), now).unwrap();
+        (span.until, span.is_window)
+    };
+    assert_eq!(ends(&rule(0), Some(40)), (at(40), true));
+    assert_eq!(ends(&rule(0), None), (at(100), false));
+    assert_eq!(ends(&unknown, None), (at(3_600), false), "it may end at any time");
+    assert_eq!(Span::asked(&unknown, at(0), now).unwrap().until, at(90_000), "it is asked again");
+}
+
 /// What happens to a client and its upstream.
 #[derive(Clone, Debug)]
 enum Step {

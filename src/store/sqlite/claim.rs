@@ -209,7 +209,10 @@ impl<'t> Round<'t> {
             Decision::Admit { .. } | Decision::Never { .. } => return Ok(false),
             Decision::Wait { until, limit, blocked } => {
                 // Jobs that would be too late by then expire.
-                let late = Late { could_go_at: until, limit: limit.as_deref() };
+                let binder = self.shared_named(limit.as_deref());
+                let could_go_at =
+                    binder.map_or(until, |(limit, index)| self.surely(Some(limit), index, until));
+                let late = Late { could_go_at, limit: limit.as_deref() };
                 self.claimed.expired += sweep::expire_upstream(self.txn, self.upstream_id, late)?;
                 self.close(Some(until), limit, blocked);
             }
@@ -222,17 +225,20 @@ impl<'t> Round<'t> {
     fn close(&mut self, until: Option<Timestamp>, limit: Option<String>, blocked: bool) {
         let declared = limit.as_deref().and_then(|name| self.wish.upstream.limit(name));
         let early = declared.map_or(Duration::ZERO, |limit| self.early(limit, blocked));
-        let shared = self.shared.iter().find(|(shared, _)| {
-            declared
-                .is_some_and(|limit| self.limit(*shared).is_some_and(|one| one.name == limit.name))
-        });
+        let shared = self.shared_named(limit.as_deref());
         let until = until.map(|until| until - early);
         self.closed = true;
         self.claimed.next_at = match shared {
-            Some((limit, index)) => self.or_asks_again(Some(*limit), *index, until),
+            Some((limit, index)) => self.or_asks_again(Some(limit), index, until),
             None => until,
         };
         self.claimed.limit = limit;
+    }
+
+    /// The limit of that name, where it has no key.
+    fn shared_named(&self, name: Option<&str>) -> Option<(usize, Index)> {
+        let named = |limit: usize| self.limit(limit).map(|limit| limit.name.as_str()) == name;
+        self.shared.iter().copied().find(|(limit, _)| named(*limit))
     }
 
     /// How long before a limit opens its waiters are looked at, so that a claim hands out slots ahead.

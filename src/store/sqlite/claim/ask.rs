@@ -117,6 +117,18 @@ impl<'t> Round<'t> {
         at.into_iter().chain(next_at).min()
     }
 
+    /// The instant before which a limit surely lets nobody go: the answer to a question may open it sooner.
+    pub(super) fn surely(&self, limit: Option<usize>, index: Index, until: Timestamp) -> Timestamp {
+        let is_asked = self.quota_call().is_some_and(|(_, asked)| Some(asked) == limit);
+        let asked = self.instances.get(index).map(|found| found.heard.asked).filter(|_| is_asked);
+        let is_out = asked.and_then(|asked| asked.until).is_some_and(|at| at > self.txn.now.store);
+        match (is_out, asked.and_then(|asked| asked.next_at)) {
+            (true, _) => self.txn.now.store,
+            (false, Some(next_at)) => until.min(next_at),
+            (false, None) => until,
+        }
+    }
+
     /// Whether one of those who wait on the instance must be let go, so that the question is asked.
     pub(super) fn must_ask(&self, limit: usize, index: Index) -> bool {
         self.quota_call().is_some_and(|(_, asked)| asked == limit) && self.is_ask_due(index)

@@ -95,7 +95,7 @@ pub(in crate::store::sqlite) fn quota_told(
     instances.set_asked(index, asked)?;
     let rule = limit.rule_for(&answer.partition);
     if let Some(remaining) = answer.remaining
-        && let Some(span) = Span::of(rule, None, answer.slot_at, txn.now)
+        && let Some(span) = Span::asked(rule, answer.slot_at, txn.now)
     {
         let before = heard.reported;
         let unseen = unseen(txn.conn, upstream_id, id)?;
