@@ -108,7 +108,9 @@ pub(in crate::store::sqlite) fn quota_told(
         };
         note(txn, id, before, before.hear(&report, txn.now.store))?;
     }
-    places::wake_now(txn, id)
+    // Whoever waited for the answer goes, or waits anew: for longer, perhaps too long for its deadline.
+    places::let_go(txn, id, u64::MAX)?;
+    places::bump_news(txn.conn)
 }
 
 /// Writes down what is known now. Whoever waited may go where more is left than was known; what was
