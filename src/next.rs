@@ -20,6 +20,8 @@ pub struct Facts<'a> {
     pub left: bool,
     /// The jobs that the reading speaks of: all of a batch, where it tells none of them apart.
     pub jobs: usize,
+    /// How many of them the upstream says could go, where it refused them for being too many.
+    pub could_go: Option<usize>,
     /// Whether the answer sent the call on to another address, and the job is to follow.
     pub redirected: bool,
     /// Worthless after this (store time).
@@ -116,6 +118,11 @@ pub fn next(reading: &Reading, facts: &Facts<'_>) -> Next {
     }
     if facts.jobs > 1 && reading.reason.is_permanent() {
         return in_parts(reading, facts);
+    }
+    if facts.could_go.is_some_and(|jobs| jobs > 0 && jobs < facts.jobs) {
+        // Not used up: what is left is less than was asked for, and the next claim asks for no more.
+        let again = JobNext::Again { due_at: facts.now.store, failure: false };
+        return within_deadline(Next::of(again, reading.reason), facts);
     }
     if let Some(then) = outlived(reading, facts) {
         if then.is_retryable() {

@@ -194,6 +194,17 @@ impl Preset {
         assert!(self.secrets.iter().any(asked), "{ran}");
     }
 
+    /// Has a preset that asks what is left ask here, and nobody else. Tells whether it asks at all.
+    fn asks_here(&self, home: &Home, url: &str) -> bool {
+        let asks = Library::new(Vec::new()).get(self.name).unwrap().quota_call.is_some();
+        if asks {
+            let name = self.name;
+            let text = format!("extends = \"{name}\"\n[quota_call]\nurl = \"{url}\"\n");
+            home.quota(name, &text);
+        }
+        asks
+    }
+
     /// The call is the one that is meant, and with its secrets it leaves: here to a practice upstream.
     async fn is_sent(&self) {
         let home = Home::new();
@@ -218,9 +229,12 @@ impl Preset {
         }
         let practice = Practice::start(Config::new().keep_headers()).await.unwrap();
         let url = practice.url("/here");
+        let asks = self.asks_here(&home, &practice.url("/left"));
         let added = home.run(&[&["add", self.name], self.arguments, &["--url", &url]].concat());
         assert_eq!(added.code, 0, "{added}");
-        let mut command = home.paceline(&["run", self.name, "--max-wait", "0"]);
+        // The job takes its turn behind the question.
+        let max_wait = if asks { "5s" } else { "0" };
+        let mut command = home.paceline(&["run", self.name, "--max-wait", max_wait]);
         command.envs(self.secrets.iter().map(|name| (name, SECRET)));
         if let Some(Auth::ServiceAccount(_)) = &upstream.auth {
             home.write("key.json", &key_file());
@@ -229,7 +243,9 @@ impl Preset {
         let ran = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
         assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
         let arrivals = practice.arrivals();
-        let [arrival] = arrivals.as_slice() else { panic!("{} calls", arrivals.len()) };
+        let paths: Vec<&str> = arrivals.iter().map(|arrival| arrival.path.as_str()).collect();
+        assert_eq!(paths, if asks { vec!["/left", "/here"] } else { vec!["/here"] });
+        let arrival = arrivals.last().unwrap();
         assert_eq!(server.asked().len(), usize::from(upstream.auth.is_some()));
         let secret = if upstream.auth.is_some() { TOKEN } else { SECRET };
         // `--url` stands in place of the preset's own address, and of the secrets in it.

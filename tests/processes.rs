@@ -12,6 +12,7 @@
 mod support;
 
 mod processes {
+    mod adapt;
     mod auth;
     mod auth_refused;
     mod batches;
@@ -38,6 +39,7 @@ mod processes {
     mod reboot;
     mod redirect;
     mod refusal;
+    mod remaining;
     mod secrets;
     mod store_trouble;
     mod story_bing;

@@ -15,6 +15,7 @@ use paceline::quota::declare;
 use paceline::quota::rate::{Counted, Rate};
 use paceline::quota::{Cost, Derivation, KeepBody, LimitRule, Sureness, Upstream};
 use paceline::reading::Reason;
+use paceline::reading::remaining::Figure;
 use paceline::reading::rules::{ResetUnit, StatusPattern, ValuePattern};
 use proptest::prelude::*;
 
@@ -152,6 +153,29 @@ fn every_field_of_a_reading_is_read() {
 }
 
 #[test]
+fn where_an_upstream_tells_what_is_left_is_read() {
+    let full = full();
+    let reported = |name: &str| full.limit(name).unwrap().reported.clone().unwrap();
+    let daily = reported("daily");
+    assert!(matches!(&daily.figure, Figure::Header(name) if name == "x-left"));
+    assert!(matches!(daily.when.header["x-resource"], ValuePattern::Equals(_)));
+    assert_eq!(daily.amount.as_deref(), Some("x-limit"));
+    assert_eq!(daily.reset.unwrap().unit, Some(ResetUnit::DeltaSeconds));
+    assert!(matches!(reported("rolling").figure, Figure::Json(pointer) if pointer == "/d/left"));
+    assert!(matches!(reported("somewhere").figure, Figure::Body(_)));
+    let quota = full.quota_call.as_ref().unwrap();
+    assert_eq!((quota.limit.as_str(), quota.remaining.as_str()), ("daily", "/left"));
+    assert_eq!((quota.method.as_str(), quota.every), ("POST", 1_800 * SECOND));
+    assert_eq!(quota.url, "https://api.full.example/left?site={siteUrl}");
+    assert_eq!(quota.headers["X-Key"], "${secret:pair}");
+    let text = "[request]\nheaders = { A = \"b\" }\n[[limit]]\nname = \"a\"\nkind = \"rate\"\n\
+        rate = \"1/s\"\n[quota_call]\nurl = \"https://a.example\"\nlimit = \"a\"\nremaining = \"/a\"\n";
+    let quota = declare::parse("x", "x.toml", text).unwrap().quota_call.unwrap();
+    assert_eq!((quota.method.as_str(), quota.every), ("GET", 3_600 * SECOND));
+    assert_eq!(quota.headers["A"], "b", "those of the jobs");
+}
+
+#[test]
 fn a_file_may_be_nearly_empty() {
     let upstream = declare::parse("x", "x.toml", "").unwrap();
     assert_eq!((upstream.name.as_str(), upstream.title.as_str()), ("x", "x"));
@@ -183,8 +207,9 @@ fn the_reference_is_complete() {
         [[limit]]\nname = \"a\"\nkind = \"rate\"\nrate = \"1/s\"\nx = 1\n\
         [[limit]]\nname = \"b\"\nkind = \"budget\"\namount = 1\nper = \"day\"\ntime_zone = \"UTC\"\n\
         x = 1\n[[limit]]\nname = \"c\"\nkind = \"rolling\"\namount = 1\nper = \"1h\"\nx = 1\n\
-        [[reading]]\nwhen = { x = 1 }\nreason = \"ok\"\nreset = { header = \"a\", x = 1 }\nx = 1\n\
-        [retry]\nx = 1\n[results]\nx = 1\n[keep]\nx = 1\n[when_store_fails]\nx = 1\n";
+        reported = { header = \"a\", x = 1 }\n[[reading]]\nwhen = { x = 1 }\nreason = \"ok\"\nreset = { header = \"a\", x = 1 }\nx = 1\n\
+        [retry]\nx = 1\n[results]\nx = 1\n[keep]\nx = 1\n[when_store_fails]\nx = 1\n\
+        [quota_call]\nx = 1\n";
     let kinds = ["google-service-account", "oauth-refresh", "client-credentials", "command"];
     let mut problems = declare::parse("x", "x.toml", text).unwrap_err().problems;
     for kind in kinds {

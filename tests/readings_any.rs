@@ -13,7 +13,7 @@ use paceline::quota::Upstream;
 use paceline::quota::calendar::Resets;
 use paceline::reading::rules::{ResetHeader, ResetUnit, Rule, StatusPattern, ValuePattern, When};
 use paceline::reading::{
-    Answer, Explanation, Reason, Said, Topic, explain, read, unreachable, used_up_until,
+    Answer, Explanation, Reason, Said, Topic, explain, read, remaining::remaining, unreachable,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::option::{of, weighted};
@@ -355,8 +355,13 @@ fn is_sound(any: &Any, upstream: Option<&Upstream>) -> Result<(), TestCaseError>
     let explanation = explain(upstream, &any.answer());
     prop_assert_eq!(&explanation.reading, &reading);
     agrees(&explanation)?;
-    let until = used_up_until(&any.answer());
-    prop_assert!(until.is_none_or(|at| at >= received && at <= received + FURTHEST));
+    for left in upstream
+        .map(|up| remaining(up, &paceline::job::Columns::new(), &any.answer()))
+        .unwrap_or_default()
+    {
+        let resets_at = left.resets_at;
+        prop_assert!(resets_at.is_none_or(|at| at >= received && at <= received + FURTHEST));
+    }
     reachable(&explanation, upstream)
 }
 

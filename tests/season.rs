@@ -10,6 +10,7 @@ use std::time::Duration;
 use chrono::{DateTime, Datelike as _, NaiveDate, Utc};
 use paceline::clock::{NANOS_PER_SEC, Now, Timestamp, nanos};
 use paceline::quota::decide::{Ask, Decision, Gate, HORIZON, Usage, charge, decide};
+use paceline::quota::reported::Reported;
 use paceline::quota::{LimitRule, Upstream, declare};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -53,6 +54,7 @@ impl<'u> Process<'u> {
                 limit: Some(&limit.name),
                 gate: Gate::default(),
                 rule: Some((&limit.rule, usage)),
+                reported: Reported::default(),
                 cost: 1,
                 lookahead: HORIZON,
             })

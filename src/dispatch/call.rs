@@ -19,6 +19,7 @@ use crate::job::{Columns, JobId};
 use crate::next::Token;
 use crate::quota::{KeepBody, LimitRule, Upstream};
 use crate::reading::items::read_items;
+use crate::reading::remaining::remaining;
 use crate::reading::{Answer, Reading, Reason, read_for};
 use crate::redirect::{self, Redirect, Redirected};
 use crate::secrets::{Redactor, Secrets};
@@ -251,6 +252,9 @@ impl<S: Store, T: Transport> Way<S, T> {
         };
         let read = |answer: &Answer<'_>| read_for(&call.partition, Some(&self.upstream), answer);
         let mut reading = read(&answer);
+        // Another host's figures are of another quota.
+        let away = call.job.redirect.as_ref().is_some_and(|redirect| redirect.away);
+        let told = (!away).then(|| remaining(&self.upstream, &call.partition, &answer));
         let body = redactor.redact_bytes(&received.body);
         if let Cow::Owned(body) = &body {
             // The detail is cut: half of a secret would not be found in it any more.
@@ -279,6 +283,7 @@ impl<S: Store, T: Transport> Way<S, T> {
             status,
             connection,
             items,
+            remaining: told.unwrap_or_default(),
             redirect,
             fields,
             body,
@@ -399,6 +404,7 @@ fn settlement(call: &Call, reading: Reading) -> Settlement {
         reading,
         items: Vec::new(),
         token: None,
+        remaining: Vec::new(),
         redirect: None,
         fields: BTreeMap::new(),
         body: None,

@@ -14,6 +14,7 @@
 //! | [`Event::NoToken`] | a token could not be fetched, and is tried again by itself |
 //! | [`Event::Expired`] | deadlines passed, or no permit could come before them |
 //! | [`Event::Waiting`] | nothing of an upstream can go before an instant |
+//! | [`Event::QuotaTold`] | the upstream was asked what is left, and answered or did not |
 //! | [`Event::QuotaChanged`] | a quota file was taken up anew, or an invalid one was not |
 //! | [`Event::Unserved`] | an upstream has jobs, and its quota file is wrong or gone |
 //! | [`Event::ClockStepped`] | somebody set the wall clock |
@@ -140,6 +141,17 @@ pub enum Event {
         until: Timestamp,
         /// The limit that binds, where one does.
         limit: Option<String>,
+    },
+    /// The upstream was asked what is left (`[quota_call]`).
+    QuotaTold {
+        /// The upstream.
+        upstream: String,
+        /// The limit that was asked about.
+        limit: String,
+        /// A partition that counts there.
+        key: Columns,
+        /// Units left, or why that is not known. It holds nothing up.
+        remaining: Result<u64, String>,
     },
     /// A quota file changed.
     QuotaChanged {

@@ -68,6 +68,8 @@ pub(super) struct Lane<S, T> {
     fetches: JoinSet<Arrived>,
     /// Came, and are not dealt with yet.
     arrived: Vec<Arrived>,
+    /// Shared with each question that is out: what is left is being asked.
+    asking: Arc<()>,
     /// Since when the store has not answered.
     trouble_since: Option<Timestamp>,
     is_active: bool,
@@ -110,6 +112,7 @@ impl<S: Store, T: Transport> Lane<S, T> {
             held_for_secret: false,
             fetches: JoinSet::new(),
             arrived: Vec::new(),
+            asking: Arc::default(),
             trouble_since: None,
             is_active: false,
         }
@@ -171,7 +174,8 @@ impl<S: Store, T: Transport> Lane<S, T> {
         if self.shared.count_left() == 0 {
             return Ok(true);
         }
-        if options.follow {
+        // Whoever waits for an answer goes once it is there, or soon.
+        if options.follow || Arc::strong_count(&self.asking) > 1 {
             return Ok(false);
         }
         let remaining = match self.store.remaining(self.upstream.name.clone()).await {

@@ -7,6 +7,7 @@
 //! | `lane` | one upstream's loop: claims, settles, waits |
 //! | `call` | one call's way: its slot, its mark, the send, the reading |
 //! | `auth` | `${token}`: fetched, replaced before it expires |
+//! | `question` | the upstream is asked what is left |
 //! | `prepare` | a request with its secrets filled in |
 //! | `guard` | the last count before a send |
 //! | `transport` | HTTP; `connections`: just so many of them |
@@ -18,6 +19,7 @@ pub mod events;
 mod guard;
 mod lane;
 pub mod prepare;
+mod question;
 mod shared;
 pub mod transport;
 

@@ -8,8 +8,9 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 use sha2::{Digest, Sha256};
 
-use crate::quota::Upstream;
+use crate::job::Columns;
 use crate::quota::auth::Auth;
+use crate::quota::{QuotaCall, Upstream};
 use crate::secrets::{SecretError, Secrets};
 use crate::store::Call;
 use crate::template::{Place, Secret, Template, TemplateError};
@@ -61,22 +62,15 @@ pub(super) fn prepare(
     secrets: &Secrets,
     token: Option<&str>,
 ) -> Result<Prepared, PrepareError> {
-    let filler = Filler { upstream, call, secrets, token, missing: RefCell::new(None) };
     let job = &call.job;
-    let invalid = |part: &str| PrepareError::Invalid(part.to_owned());
-    let method = Method::from_str(job.method()).map_err(|_| invalid("method"))?;
-    let url = filler.fill(job.url(), Place::Url)?;
-    let url = Url::parse(&url).map_err(|_| invalid("address"))?;
-    let mut headers = HeaderMap::new();
-    for (name, template) in header_templates(upstream, call) {
-        let value = filler.fill(&template, Place::Header)?;
-        let parsed = HeaderName::from_str(&name).ok().zip(HeaderValue::from_str(&value).ok());
-        let (name, mut value) = parsed.ok_or_else(|| invalid(&format!("header `{name}`")))?;
-        value.set_sensitive(true);
-        headers.insert(name, value);
-    }
+    let items = call.jobs().map(|job| &job.columns).collect();
+    let (columns, missing) = (&job.columns, RefCell::new(None));
+    let filler = Filler { upstream, columns, items, secrets, token, missing };
+    let mut prepared =
+        filler.bodyless(job.method(), job.url(), &header_templates(upstream, call))?;
+    let headers = &mut prepared.headers;
     let body = match job.body() {
-        Some(template) => Some(filler.body(template, &mut headers)?),
+        Some(template) => Some(filler.body(template, headers)?),
         None => None,
     };
     if let Some(name) = &upstream.request.idempotency_header {
@@ -84,7 +78,24 @@ pub(super) fn prepare(
         let value = HeaderValue::from_str(&idempotency_key(upstream, call));
         headers.insert(name, value.map_err(|_| invalid("idempotency header"))?);
     }
-    Ok(Prepared { method, url, headers, body })
+    Ok(Prepared { body, ..prepared })
+}
+
+/// Fills in a question of what is left for the partition with these columns.
+pub(super) fn prepare_question(
+    upstream: &Upstream,
+    quota: &QuotaCall,
+    partition: &Columns,
+    secrets: &Secrets,
+    token: Option<&str>,
+) -> Result<Prepared, PrepareError> {
+    let (columns, items, missing) = (partition, vec![partition], RefCell::new(None));
+    let filler = Filler { upstream, columns, items, secrets, token, missing };
+    filler.bodyless(&quota.method, &quota.url, &quota.headers)
+}
+
+fn invalid(part: &str) -> PrepareError {
+    PrepareError::Invalid(part.to_owned())
 }
 
 /// The file's headers, and the job's own instead of those of one name. Another host than the job's own
@@ -120,16 +131,38 @@ fn idempotency_key(upstream: &Upstream, call: &Call) -> String {
 
 struct Filler<'a> {
     upstream: &'a Upstream,
-    call: &'a Call,
+    columns: &'a Columns,
+    /// Those of all the jobs of the call.
+    items: Vec<&'a Columns>,
     secrets: &'a Secrets,
     token: Option<&'a str>,
     missing: RefCell<Option<SecretError>>,
 }
 
 impl Filler<'_> {
+    fn bodyless(
+        &self,
+        method: &str,
+        url: &str,
+        templates: &BTreeMap<String, String>,
+    ) -> Result<Prepared, PrepareError> {
+        let method = Method::from_str(method).map_err(|_| invalid("method"))?;
+        let url = self.fill(url, Place::Url)?;
+        let url = Url::parse(&url).map_err(|_| invalid("address"))?;
+        let mut headers = HeaderMap::new();
+        for (name, template) in templates {
+            let value = self.fill(template, Place::Header)?;
+            let parsed = HeaderName::from_str(name).ok().zip(HeaderValue::from_str(&value).ok());
+            let (name, mut value) = parsed.ok_or_else(|| invalid(&format!("header `{name}`")))?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        Ok(Prepared { method, url, headers, body: None })
+    }
+
     fn fill(&self, template: &str, place: Place) -> Result<String, PrepareError> {
         let template = Template::parse(template)?;
-        let credential = self.call.job.columns.get("credential").map(String::as_str);
+        let credential = self.columns.get("credential").map(String::as_str);
         let secret = |secret: &Secret| {
             let value = match place {
                 _ if *secret == Secret::Token => {
@@ -140,8 +173,7 @@ impl Filler<'_> {
             };
             value.map_err(|error| *self.missing.borrow_mut() = Some(error)).ok()
         };
-        let items: Vec<_> = self.call.jobs().map(|job| &job.columns).collect();
-        let filled = template.render_batch(&self.call.job.columns, &items, place, &secret);
+        let filled = template.render_batch(self.columns, &self.items, place, &secret);
         match self.missing.borrow_mut().take() {
             Some(error) => Err(error.into()),
             None => Ok(filled?),

@@ -51,21 +51,12 @@ pub struct Window {
     pub spent: u64,
     /// The slot of the latest charge (store time): for `spread`.
     pub last_at: Option<Timestamp>,
-    /// What the upstream reported as left, less what was sent since.
-    pub remaining: Option<u64>,
 }
 
 impl Windows {
     /// What was counted in the window that starts then.
     pub fn get(&self, start: Timestamp) -> Window {
         self.0.get(&start).copied().unwrap_or_default()
-    }
-
-    /// Takes note that the upstream reported `remaining` units left in the window that starts then;
-    /// the lowest report of a window counts.
-    pub fn report(&mut self, start: Timestamp, remaining: u64) {
-        let window = self.0.entry(start).or_default();
-        window.remaining = Some(window.remaining.map_or(remaining, |old| old.min(remaining)));
     }
 
     /// Drops windows in which nothing was sent since `before` (store time). A window that is still
@@ -75,8 +66,7 @@ impl Windows {
         self.0.retain(|start, window| window.last_at.unwrap_or(*start) >= before);
     }
 
-    /// Gives `units` back to the window that starts then. What the upstream reported as left stays:
-    /// its own count may have seen the call.
+    /// Gives `units` back to the window that starts then.
     pub fn give_back(&mut self, start: Timestamp, units: u64) {
         if let Some(window) = self.0.get_mut(&start) {
             window.spent = window.spent.saturating_sub(units);
@@ -98,7 +88,7 @@ impl Budget {
         self.amount.saturating_sub(self.reserve)
     }
 
-    /// Units that a send at the store instant `at` finds left, by our count and the upstream's.
+    /// Units that a send at the store instant `at` finds left.
     pub fn left(&self, windows: &Windows, now: Now, at: Timestamp) -> u64 {
         let (wall, store) = self.spans_at(now, at);
         let left = |span: calendar::Window| self.left_in(windows.get(span.start));
@@ -146,7 +136,6 @@ impl Budget {
             let window = windows.0.entry(*start).or_default();
             window.spent = window.spent.saturating_add(cost);
             window.last_at = window.last_at.max(Some(slot));
-            window.remaining = window.remaining.map(|left| left.saturating_sub(cost));
         }
         starts
     }
@@ -158,9 +147,7 @@ impl Budget {
     }
 
     fn left_in(&self, window: Window) -> u64 {
-        let ours = self.grants().saturating_sub(window.spent);
-        let theirs = window.remaining.map_or(u64::MAX, |left| left.saturating_sub(self.reserve));
-        ours.min(theirs)
+        self.grants().saturating_sub(window.spent)
     }
 
     /// The next instant at or after `at` that may grant by one clock, `skew` nanoseconds ahead of
@@ -247,28 +234,11 @@ mod tests {
     }
 
     #[test]
-    fn a_reserve_is_kept_back_from_our_count_and_theirs() {
-        let (budget, mut windows) = (Budget { reserve: 5, ..budget(8) }, Windows::default());
+    fn a_reserve_is_kept_back() {
+        let (budget, windows) = (Budget { reserve: 5, ..budget(8) }, Windows::default());
         let noon = now("2026-06-01T12:00:00Z");
         assert_eq!(budget.earliest(&windows, noon, noon.store, 4), None);
         assert_eq!(budget.left(&windows, noon, noon.store), 3);
-        windows.report(budget.windows_at(noon, noon.store)[0], 6);
-        assert_eq!(budget.left(&windows, noon, noon.store), 1);
-        budget.charge(&mut windows, noon, noon.store, 1);
-        assert_eq!(budget.left(&windows, noon, noon.store), 0);
-    }
-
-    #[test]
-    fn the_lowest_report_of_a_window_counts() {
-        let (budget, mut windows) = (budget(100), Windows::default());
-        let noon = now("2026-06-01T12:00:00Z");
-        let start = budget.windows_at(noon, noon.store)[0];
-        for remaining in [9, 3, 7] {
-            windows.report(start, remaining);
-        }
-        assert_eq!(budget.left(&windows, noon, noon.store), 3);
-        windows.give_back(start, 1);
-        assert_eq!(windows.get(start), Window { remaining: Some(3), ..Window::default() });
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use super::reported::Reported;
 use super::{LimitRule, budget, rolling};
 use crate::clock::{Now, Timestamp};
 
@@ -62,6 +63,8 @@ pub struct Ask<'a> {
     pub gate: Gate,
     /// The rule and what was used of it; `None` for the partition's own gate.
     pub rule: Option<(&'a LimitRule, &'a Usage)>,
+    /// What the upstream told of it.
+    pub reported: Reported,
     /// Units asked for.
     pub cost: u64,
     /// How far ahead of `now` a slot that this limit binds may lie.
@@ -157,9 +160,18 @@ fn lookahead(binder: &Ask<'_>, asks: &[Ask<'_>]) -> Duration {
 }
 
 impl Ask<'_> {
-    /// The first instant at or after `at` at which the rule grants; `None` where it never does. A
-    /// usage of another kind than the rule is what was counted before the rule was changed: none.
+    /// The first instant at or after `at` at which both the rule and what the upstream told grant;
+    /// `None` where the rule never does.
     fn earliest(&self, now: Now, at: Timestamp) -> Option<Timestamp> {
+        let ours = self.by_rule(now, at)?;
+        let Some((rule, _)) = self.rule else { return Some(ours) };
+        let theirs = self.reported.earliest(rule, ours, self.cost);
+        if theirs > ours { self.by_rule(now, theirs) } else { Some(ours) }
+    }
+
+    /// The same by the rule alone. A usage of another kind than the rule is what was counted before the
+    /// rule was changed: none.
+    fn by_rule(&self, now: Now, at: Timestamp) -> Option<Timestamp> {
         match self.rule {
             Some((LimitRule::Rate(rate), Usage::Rate(tat))) => {
                 rate.plan().earliest(*tat, at, self.cost)
@@ -172,7 +184,7 @@ impl Ask<'_> {
             }
             None | Some((LimitRule::Concurrency(_), _)) => Some(at),
             Some((rule, _)) => {
-                Ask { rule: Some((rule, &Usage::none(rule))), ..*self }.earliest(now, at)
+                Ask { rule: Some((rule, &Usage::none(rule))), ..*self }.by_rule(now, at)
             }
         }
     }
@@ -270,9 +282,10 @@ pub fn give_back(usage: &mut Usage, taken: &Taken) {
     }
 }
 
-/// How many jobs of cost 1 an instance could grant by `now` plus `lookahead`; at most `most`. For a
-/// budget only the window of the first of them is looked at, and with `spread` only that one.
-pub fn grantable(rule: &LimitRule, usage: &Usage, now: Now, lookahead: Duration, most: u64) -> u64 {
+/// How many jobs of cost 1 the asked instance could grant by `now` plus `lookahead`; at most `most`. For
+/// a budget only the window of the first of them is looked at, and with `spread` only that one.
+pub fn grantable(ask: &Ask<'_>, now: Now, lookahead: Duration, most: u64) -> u64 {
+    let Some((rule, usage)) = ask.rule else { return most };
     let end = now.store + lookahead;
     let count = match (rule, usage) {
         (LimitRule::Rate(rate), Usage::Rate(tat)) => rate.plan().grantable(*tat, now.store, end),
@@ -283,9 +296,12 @@ pub fn grantable(rule: &LimitRule, usage: &Usage, now: Now, lookahead: Duration,
         }
         (LimitRule::Rolling(rolling), Usage::Rolling(entries)) => rolling.left(entries, end),
         (LimitRule::Concurrency(limit), Usage::Concurrency(in_flight)) => limit.free(*in_flight),
-        _ => return grantable(rule, &Usage::none(rule), now, lookahead, most),
+        _ => {
+            let unused = Usage::none(rule);
+            return grantable(&Ask { rule: Some((rule, &unused)), ..*ask }, now, lookahead, most);
+        }
     };
-    count.min(most)
+    count.min(ask.reported.grantable(rule, end)).min(most)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
 use super::decide::{Ask, Decision, Gate, NEAR, Usage, charge, decide};
+use super::reported::Reported;
 use super::{Cost, Limit, LimitRule, Upstream};
 use crate::clock::{Now, Timestamp};
 use crate::job::Columns;
@@ -49,6 +50,8 @@ pub struct Instance {
     pub usage: Usage,
     /// What refusals did to it.
     pub gate: Gate,
+    /// What the upstream told of it.
+    pub reported: Reported,
 }
 
 /// All that waits of an upstream, and what it waits for.
@@ -175,13 +178,15 @@ impl<'u> Run<'u> {
             Some(Ask {
                 limit: Some(&limit.name),
                 gate: Gate { probing: false, ..instance.gate },
+                reported: instance.reported,
                 rule: Some((limit.rule_for(&group.columns), &instance.usage)),
                 cost: group.cost(limit, 1, self.per_call()),
                 lookahead: Duration::ZERO,
             })
         });
         let gate = Gate { probing: false, ..group.gate };
-        let own = Ask { limit: None, gate, rule: None, cost: 0, lookahead: Duration::ZERO };
+        let (reported, lookahead) = (Reported::default(), Duration::ZERO);
+        let own = Ask { limit: None, gate, rule: None, reported, cost: 0, lookahead };
         let asks: Vec<Ask<'_>> = asks.chain([own]).collect();
         let now = Now { store: at, wall: self.now.to_wall(at) };
         decide(&asks, now, at)
@@ -212,8 +217,11 @@ impl<'u> Run<'u> {
         }
         for (position, limit) in self.upstream.limits.iter().enumerate() {
             let Some(instance) = group.instances.get(position) else { continue };
-            let Some(Instance { usage, .. }) = self.instances.get_mut(*instance) else { continue };
+            let Some(Instance { usage, reported, .. }) = self.instances.get_mut(*instance) else {
+                continue;
+            };
             let units = group.cost(limit, jobs, per_call);
+            reported.charge(last, units);
             let rule = limit.rule_for(&group.columns);
             let now = Now { store: last, wall: self.now.to_wall(last) };
             match (rule, &usage) {
@@ -266,6 +274,8 @@ impl<'u> Run<'u> {
         let mut ends_at = None;
         for (limit, instance) in self.upstream.limits.iter().zip(&group.instances) {
             let Some(instance) = self.instances.get(*instance) else { continue };
+            let told = instance.reported.grantable(limit.rule_for(&group.columns), slot);
+            most = most.min(group.afford(limit, told, self.per_call()));
             match (limit.rule_for(&group.columns), &instance.usage) {
                 (LimitRule::Budget(budget), Usage::Budget(windows)) => {
                     let left = budget.left(windows, now, slot);
@@ -356,7 +366,11 @@ mod tests {
                 let shared = limit.key.is_empty().then(|| instances_of(&backlog, limit, &upstream));
                 instances.push(shared.flatten().unwrap_or_else(|| {
                     let usage = Usage::none(&limit.rule);
-                    backlog.instances.push(Instance { usage, gate: Gate::default() });
+                    backlog.instances.push(Instance {
+                        usage,
+                        gate: Gate::default(),
+                        reported: Reported::default(),
+                    });
                     backlog.instances.len() - 1
                 }));
             }

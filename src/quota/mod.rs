@@ -10,6 +10,8 @@
 //! | [`budget`] | units per calendar window |
 //! | [`rolling`] | units per sliding span |
 //! | [`concurrency`] | calls in flight |
+//! | [`reported`] | what the upstream says is left, beside our own count |
+//! | [`adapt`] | a pace cut after refusals inside the declared one |
 //! | [`decide`] | several limits asked as one |
 //! | [`batch`] | many jobs in one call |
 //! | [`forecast`] | when a queue will be empty |
@@ -18,6 +20,7 @@
 //!
 //! This file holds what a quota file says once it is read and found valid.
 
+pub mod adapt;
 pub mod auth;
 pub mod batch;
 pub mod budget;
@@ -30,6 +33,7 @@ pub mod forecast;
 pub(crate) mod glob;
 pub mod library;
 pub mod rate;
+pub mod reported;
 pub mod rolling;
 pub mod strict;
 
@@ -37,6 +41,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::job::Columns;
+use crate::reading::remaining::ReportedIn;
 use crate::reading::rules::Rule;
 use auth::Auth;
 use calendar::Calendar;
@@ -66,6 +71,8 @@ pub struct Upstream {
     pub batch: Option<batch::Batch>,
     /// The limits, in the file's order; all must grant.
     pub limits: Vec<Limit>,
+    /// Where the upstream is asked what is left.
+    pub quota_call: Option<QuotaCall>,
     /// Reading rules, in the order in which they are tried.
     pub readings: Vec<Rule>,
     /// How failures and refusals are waited for.
@@ -177,6 +184,23 @@ impl RequestRule {
     }
 }
 
+/// `[quota_call]`: asked for each instance of its limit that has work, and again every so often.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuotaCall {
+    /// URL template; its columns are the limit's key.
+    pub url: String,
+    /// The method.
+    pub method: String,
+    /// Header templates: its own, else those of `[request]`.
+    pub headers: BTreeMap<String, String>,
+    /// How long an answer is good for.
+    pub every: Duration,
+    /// JSON pointer to the units that are left.
+    pub remaining: String,
+    /// The limit, by name.
+    pub limit: String,
+}
+
 /// How sure a figure or a rule is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -201,6 +225,8 @@ pub struct Limit {
     pub cost: Cost,
     /// How sure the figures are.
     pub sure: Sureness,
+    /// Where answers tell what is left of it.
+    pub reported: Option<ReportedIn>,
     /// The rule.
     pub rule: LimitRule,
     /// Other rules for some instances: the first whose columns all agree is used.

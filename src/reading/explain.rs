@@ -117,7 +117,7 @@ pub fn explain(upstream: Option<&Upstream>, answer: &Answer<'_>) -> Explanation 
     let view = &View::new(answer);
     let mut steps = reasons(upstream, view);
     let (verdict, rule) = decide(upstream, view);
-    let verdict = refinements(view, verdict, &mut steps);
+    let verdict = refinements(upstream, view, verdict, &mut steps);
     let asked = Asked { view, upstream, rule, verdict: &verdict, partition: &Columns::new() };
     let hint = if verdict.may_wait() { hint::find(&asked) } else { None };
     steps.extend(hints(&asked, hint.as_ref()));
@@ -164,9 +164,14 @@ fn silence(question: Question<'_>, view: &View<'_>) -> Option<String> {
     parts.find(|part| !part.fits(view)).map(|part| part.found(view))
 }
 
-fn refinements(view: &View<'_>, verdict: Verdict, steps: &mut Vec<Step>) -> Verdict {
+fn refinements(
+    upstream: Option<&Upstream>,
+    view: &View<'_>,
+    verdict: Verdict,
+    steps: &mut Vec<Step>,
+) -> Verdict {
     REFINERS.iter().fold(verdict, |verdict, refiner| {
-        let refined = (refiner.refine)(view, verdict.clone());
+        let refined = (refiner.refine)(upstream, view, verdict.clone());
         let changed = refined != verdict;
         steps.push(Step {
             topic: Topic::Reason,

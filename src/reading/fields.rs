@@ -8,10 +8,11 @@ use sfv::{BareItem, Dictionary, Item, List, ListEntry, Parser};
 
 use super::candidate::{Candidate, PassedOver};
 use super::limits::{Bucket, Told};
-use super::moment::Moment;
+use super::moment::{self, Moment};
 use super::number::Number;
 use super::view::View;
 use super::window::Window;
+use crate::clock::Timestamp;
 
 /// So many members of a list are read. Nobody has more limits, and whoever sends thousands must not
 /// hold up the process that reads them.
@@ -26,8 +27,46 @@ struct Policy {
     amount: Option<i64>,
     /// The length of its window.
     window: Option<Window>,
+    /// The same in seconds.
+    seconds: Option<u64>,
+    /// Whether its unit is calls.
+    is_requests: bool,
     /// Whether its unit is calls in flight.
     is_concurrency: bool,
+}
+
+/// What is left of one policy that tells its amount, its window and its reset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PolicyLeft {
+    /// How many calls a window.
+    pub(crate) amount: u64,
+    /// The window.
+    pub(crate) seconds: u64,
+    /// Calls left.
+    pub(crate) left: u64,
+    /// When the window ends, by our wall clock.
+    pub(crate) resets_at: Timestamp,
+}
+
+/// What is left of the policies that `RateLimit` and `RateLimit-Policy` tell of.
+pub(crate) fn remaining(view: &View<'_>) -> Vec<PolicyLeft> {
+    let Some(text) = view.joined("ratelimit").filter(|_| !is_cached(view)) else {
+        return Vec::new();
+    };
+    let policies = policies(view);
+    let left = |item: &Item| {
+        let name = self::text(&item.bare_item)?;
+        let mut named = policies.iter().filter(|policy| policy.name.as_deref() == Some(&name));
+        let policy = named.next().filter(|policy| policy.is_requests)?;
+        let until = item.params.get("t").and_then(seconds)?.resolve(view)?;
+        Some(PolicyLeft {
+            amount: u64::try_from(policy.amount?).ok()?,
+            seconds: policy.seconds?,
+            left: u64::try_from(integer(item, "r")?).ok()?,
+            resets_at: moment::clamp(view.received_at(), until).0,
+        })
+    };
+    items(&text).unwrap_or_default().iter().filter_map(left).collect()
 }
 
 /// One bucket for each member of `RateLimit`.
@@ -98,13 +137,14 @@ fn policies(view: &View<'_>) -> Vec<Policy> {
 
 fn policy(item: &Item) -> Policy {
     let unit = item.params.get("qu").and_then(text);
+    let seconds = integer(item, "w").and_then(|seconds| u64::try_from(seconds).ok());
+    let seconds = seconds.filter(|seconds| *seconds > 0);
     Policy {
         name: text(&item.bare_item),
         amount: integer(item, "q").or_else(|| item.bare_item.as_integer().map(i64::from)),
-        window: integer(item, "w")
-            .and_then(|seconds| u64::try_from(seconds).ok())
-            .filter(|seconds| *seconds > 0)
-            .map(Window::of_seconds),
+        window: seconds.map(Window::of_seconds),
+        seconds,
+        is_requests: matches!(unit.as_deref(), None | Some("requests")),
         is_concurrency: unit.as_deref() == Some("concurrent-requests"),
     }
 }

@@ -9,10 +9,10 @@ use super::rules::Rule;
 use super::verdict::Verdict;
 use super::view::View;
 use super::window::Window;
-use super::{Reason, body, github, limits, retry_after};
+use super::{Reason, body, github, limits, remaining, retry_after};
 use crate::clock::Timestamp;
 use crate::job::Columns;
-use crate::quota::Upstream;
+use crate::quota::{Limit, Upstream};
 
 /// What the hint is looked for in.
 pub(crate) struct Asked<'v, 'a> {
@@ -51,7 +51,7 @@ enum Kind {
 }
 
 /// All sources in the order in which they are asked; the first that has a usable one decides.
-pub(crate) const SOURCES: [Source; 12] = [
+pub(crate) const SOURCES: [Source; 13] = [
     Source {
         name: "fields in milliseconds",
         looks_at: "retry-after-ms, x-ms-retry-after-ms, x-amz-retry-after",
@@ -105,6 +105,12 @@ pub(crate) const SOURCES: [Source; 12] = [
         looks_at: "the header that the rule declares",
         kind: Kind::Reset,
         ask: declared_reset,
+    },
+    Source {
+        name: "reset of the limit",
+        looks_at: "the header that a limit declares, where nothing of it is left",
+        kind: Kind::Reset,
+        ask: reported_reset,
     },
     Source {
         name: "reset headers",
@@ -193,6 +199,18 @@ fn declared_reset<'v>(asked: &Asked<'v, '_>) -> Vec<Candidate<'v>> {
     let pending = asked.verdict.reason == Reason::AcceptedPending;
     let reset = asked.rule.and_then(|rule| rule.reset.as_ref()).filter(|_| !pending);
     reset.map(|reset| reset.candidates(asked.view)).unwrap_or_default()
+}
+
+/// The reset of a limit of which the answer says that nothing is left, where it says where that stands.
+fn reported_reset<'v>(asked: &Asked<'v, '_>) -> Vec<Candidate<'v>> {
+    let refused = asked.verdict.reason != Reason::AcceptedPending;
+    let used_up = remaining::used_up(asked.upstream.filter(|_| refused), asked.view);
+    let one = |(limit, at): (&Limit, Option<Timestamp>)| {
+        let at = at?;
+        let known = Candidate::known(format!("reset of {}", limit.name), at.to_rfc3339(), Ok(at));
+        Some(Candidate { limit: Some(limit.name.clone()), ..known })
+    };
+    used_up.and_then(one).into_iter().collect()
 }
 
 /// The reset of used-up windows. Where no limit refused (a 500), a window must say itself that it is

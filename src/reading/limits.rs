@@ -95,6 +95,11 @@ pub(crate) fn resets<'v>(view: &'v View<'_>, which: Resets<'_>) -> Vec<Candidate
     known.chain(fields::ignored(view)).collect()
 }
 
+/// Whether fields that everybody knows tell of a limit that is used up.
+pub(crate) fn is_told(view: &View<'_>) -> bool {
+    buckets(view).iter().any(|bucket| bucket.is_empty == Some(true))
+}
+
 /// A reason from header fields alone: on a 429 (or 420), or on a 403 where a bucket is empty. Each
 /// means that a limit refused; the used-up buckets tell which.
 pub(crate) fn read(view: &View<'_>) -> Option<Verdict> {

@@ -8,6 +8,7 @@
 //! | [`reason`] | why an answer is what it is |
 //! | [`rules`] | `[[reading]]` of a quota file |
 //! | [`items`] | what an answer says of each item of a batch |
+//! | [`remaining`] | what is left, and of which limit |
 //! | `view` | the answer as readers see it |
 //! | `readers` | the table of those who read the reason, in their order |
 //! | `explain` | how a reading came about: a walk over the same tables |
@@ -43,6 +44,7 @@ mod number;
 mod parts;
 mod readers;
 pub mod reason;
+pub mod remaining;
 mod retry_after;
 pub mod rules;
 mod status;
@@ -157,39 +159,14 @@ pub fn read(upstream: Option<&Upstream>, answer: &Answer<'_>) -> Reading {
 pub fn read_for(partition: &Columns, upstream: Option<&Upstream>, answer: &Answer<'_>) -> Reading {
     let view = &View::new(answer);
     let (verdict, rule) = readers::decide(upstream, view);
-    let verdict = refined(view, verdict);
+    let verdict = refined(upstream, view, verdict);
     let asked = hint::Asked { view, upstream, rule, verdict: &verdict, partition };
     let hint = if verdict.may_wait() { hint::find(&asked) } else { None };
     conclude(&asked, hint.as_ref())
 }
 
-fn refined(view: &View<'_>, verdict: Verdict) -> Verdict {
-    REFINERS.iter().fold(verdict, |verdict, refiner| (refiner.refine)(view, verdict))
-}
-
-/// The reset of the windows that an answer, a success above all, says are used up: sending earlier
-/// would be refused. At most 31 days off. `None` where no window says that nothing is left.
-///
-/// ```
-/// use paceline::clock::Timestamp;
-/// use paceline::reading::{Answer, used_up_until};
-///
-/// let headers = [("RateLimit".to_owned(), "\"default\";r=0;t=30".to_owned())];
-/// let answer = Answer {
-///     method: "GET",
-///     url: "https://api.example.com/v1/items",
-///     received_at: Timestamp::from_secs(1_772_366_400),
-///     status: 200,
-///     headers: &headers,
-///     body: b"{}",
-/// };
-/// assert_eq!(used_up_until(&answer), Some(Timestamp::from_secs(1_772_366_430)));
-/// ```
-pub fn used_up_until(answer: &Answer<'_>) -> Option<Timestamp> {
-    let which = limits::Resets { except: None, of_unknown: false };
-    let view = View::new(answer);
-    let (at, _) = candidate::latest(limits::resets(&view, which))?;
-    Some(moment::clamp(answer.received_at, at).0)
+fn refined(upstream: Option<&Upstream>, view: &View<'_>, verdict: Verdict) -> Verdict {
+    REFINERS.iter().fold(verdict, |verdict, refiner| (refiner.refine)(upstream, view, verdict))
 }
 
 fn conclude(asked: &Asked<'_, '_>, hint: Option<&Hint<'_>>) -> Reading {
@@ -208,11 +185,18 @@ fn conclude(asked: &Asked<'_, '_>, hint: Option<&Hint<'_>>) -> Reading {
         retry_at: told.map(|(at, _)| at),
         clamped,
         source,
-        limit: named.or_else(|| hint?.candidate.limit.clone()),
+        limit: named.or_else(|| hint?.candidate.limit.clone()).or_else(|| reported_limit(asked)),
         detail: detail(asked, clamped),
         wait: verdict.wait.or_else(|| calendar::unknown(asked)).filter(|_| verdict.retryable),
         becomes: rule.and_then(|rule| Some((rule.for_at_most?, rule.then?))),
     }
+}
+
+/// The limit of which the answer says that nothing is left, where a limit refused.
+fn reported_limit(asked: &Asked<'_, '_>) -> Option<String> {
+    let is_limit = matches!(asked.verdict.reason, Reason::RateLimited | Reason::QuotaExhausted);
+    let (limit, _) = remaining::used_up(asked.upstream.filter(|_| is_limit), asked.view)?;
+    Some(limit.name.clone())
 }
 
 /// How long a detail may be: a sentence for people, and as much of the server's own words.

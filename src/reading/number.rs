@@ -55,6 +55,11 @@ impl Number {
         self.billionths == 0
     }
 
+    /// Whole units.
+    pub(crate) fn floor(self) -> u64 {
+        u64::try_from(self.billionths / ONE).unwrap_or(u64::MAX)
+    }
+
     /// A delay in seconds.
     pub(crate) fn seconds(self) -> Moment {
         Moment::After(duration(self.billionths))

@@ -3,7 +3,7 @@
 use super::rules::Rule;
 use super::verdict::Verdict;
 use super::view::View;
-use super::{Reason, body, limits, marks, named, retry_after, status};
+use super::{Reason, body, limits, marks, named, remaining, retry_after, status};
 use crate::quota::Upstream;
 
 /// One reader.
@@ -111,20 +111,25 @@ pub(crate) struct Refiner {
     /// Where it looks.
     pub(crate) looks_at: &'static str,
     /// The verdict, changed or not.
-    pub(crate) refine: fn(&View<'_>, Verdict) -> Verdict,
+    pub(crate) refine: fn(Option<&Upstream>, &View<'_>, Verdict) -> Verdict,
 }
 
 /// All of them, in their order.
-pub(crate) const REFINERS: [Refiner; 2] = [
+pub(crate) const REFINERS: [Refiner; 3] = [
     Refiner {
         name: "length of the window",
         looks_at: "the headers of used-up limits, the server's words",
-        refine: limits::refine,
+        refine: |_, view, verdict| limits::refine(view, verdict),
+    },
+    Refiner {
+        name: "what is reported",
+        looks_at: "where the quota file says that answers tell what is left",
+        refine: remaining::refine,
     },
     Refiner {
         name: "passing state",
         looks_at: "whether a size or a block names a wait",
-        refine: passing,
+        refine: |_, view, verdict| passing(view, verdict),
     },
 ];
 

@@ -4,8 +4,10 @@
 //! by the pure modules; what they keep, any implementation keeps alike: `tests/conformance` is the
 //! one suite that each must pass. Today there is [`sqlite::SqliteStore`].
 
+pub mod claimed;
 pub mod error;
 pub mod filter;
+pub mod settled;
 pub mod sqlite;
 pub mod views;
 
@@ -16,14 +18,15 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::clock::{Now, Timeline, Timestamp};
-use crate::job::{CallId, Columns, JobId, JobState, NewJob, Request};
-use crate::next::Token;
+use crate::job::{CallId, Columns, JobId, NewJob};
 use crate::quota::Upstream;
 use crate::quota::forecast::Backlog;
-use crate::reading::{Reading, Reason};
-use crate::redirect::Redirect;
+pub use claimed::{Call, Claim, Claimed, ClaimedJob, QUOTA_PATIENCE, QuotaAnswer, QuotaQuestion};
 pub use error::StoreError;
 pub use filter::{AttemptFilter, Cursor, Filter, NoCursor};
+pub use settled::{
+    Blocked, Held, ItemEnd, KeptBody, Release, ReleaseWhy, SettleEnd, Settled, Settlement,
+};
 use views::{
     AttemptView, JobView, LoadView, ResetsView, ResultNames, RunnerView, Tally, Tidied,
     UpstreamView,
@@ -40,267 +43,6 @@ pub struct Added {
     pub ids: Vec<JobId>,
     /// Jobs that were there already.
     pub duplicates: u64,
-}
-
-/// A wish for calls of one upstream.
-#[derive(Clone, Debug)]
-pub struct Claim {
-    /// Whose.
-    pub upstream: Arc<Upstream>,
-    /// Who will send them.
-    pub runner: RunnerId,
-    /// At most this many.
-    pub most: usize,
-    /// No slot before this long from now: the time it takes to hand a claim over.
-    pub lead: std::time::Duration,
-    /// Of a partition that was not answered, never or not the last time, at most this many are out at a
-    /// time: should the upstream refuse whatever comes, or be silent, no more than these find out. At
-    /// least 1.
-    pub unanswered: usize,
-}
-
-impl Claim {
-    /// A wish for at most `most` calls, from now on, however many of a partition.
-    pub fn new(upstream: Arc<Upstream>, runner: RunnerId, most: usize) -> Claim {
-        let (lead, unanswered) = (std::time::Duration::ZERO, usize::MAX);
-        Claim { upstream, runner, most, lead, unanswered }
-    }
-}
-
-/// What a claim came to.
-#[derive(Clone, Debug, Default)]
-pub struct Claimed {
-    /// The calls, by slot.
-    pub calls: Vec<Call>,
-    /// When asking again makes sense (store time); `None`: once something is added, ends or is let go.
-    pub next_at: Option<Timestamp>,
-    /// The limit that binds until then, where one does.
-    pub limit: Option<String>,
-    /// Jobs that expired on the way.
-    pub expired: u64,
-    /// Jobs that failed on the way: their cost can never fit.
-    pub failed: u64,
-    /// What [`Store::changed`] tells changes from.
-    pub news: i64,
-    /// The machine's wall clock was found stepped by this many nanoseconds since last time.
-    pub stepped: Option<i64>,
-}
-
-/// A leased call.
-#[derive(Clone, Debug)]
-pub struct Call {
-    /// The fence: no call after it has this id.
-    pub id: CallId,
-    /// Its partition's columns.
-    pub partition: Columns,
-    /// The instant reserved for the send (store time).
-    pub slot_at: Timestamp,
-    /// When the lease runs out (store time).
-    pub expires_at: Timestamp,
-    /// The block sequence that its claim saw.
-    pub block_seq: i64,
-    /// Whether sending it twice does no harm; any other is marked before it leaves.
-    pub repeatable: bool,
-    /// Whether its slot is one of a limit: late use must be forfeited.
-    pub paced: bool,
-    /// The job it carries; of a batch the first.
-    pub job: ClaimedJob,
-    /// The other jobs of a batch.
-    pub more: Vec<ClaimedJob>,
-}
-
-impl Call {
-    /// All the jobs it carries.
-    pub fn jobs(&self) -> impl Iterator<Item = &ClaimedJob> {
-        std::iter::once(&self.job).chain(&self.more)
-    }
-}
-
-/// A job as its call needs it.
-#[derive(Clone, Debug)]
-pub struct ClaimedJob {
-    /// Its number.
-    pub id: JobId,
-    /// The number of this attempt, from 1.
-    pub attempt: u32,
-    /// What is sent, as it was added.
-    pub request: Request,
-    /// Where it goes instead, after a redirect.
-    pub redirect: Option<Redirect>,
-    /// Its columns.
-    pub columns: Columns,
-    /// When it was added (store time).
-    pub added_at: Timestamp,
-    /// Worthless after this (store time).
-    pub deadline_at: Option<Timestamp>,
-}
-
-impl ClaimedJob {
-    /// The address that is called.
-    pub fn url(&self) -> &str {
-        self.redirect.as_ref().map_or(&self.request.url, |redirect| &redirect.url)
-    }
-
-    /// The method that it is called by.
-    pub fn method(&self) -> &str {
-        if self.as_get() { "GET" } else { &self.request.method }
-    }
-
-    /// The template of the body that is sent.
-    pub fn body(&self) -> Option<&str> {
-        self.request.body.as_deref().filter(|_| !self.as_get())
-    }
-
-    fn as_get(&self) -> bool {
-        self.redirect.as_ref().is_some_and(|redirect| redirect.as_get)
-    }
-}
-
-/// How a call ended.
-#[derive(Clone, Debug)]
-pub struct Settlement {
-    /// The call.
-    pub call: CallId,
-    /// When it left (store time).
-    pub sent_at: Timestamp,
-    /// Whether any of it may have reached the upstream.
-    pub left: bool,
-    /// The answer's status; `None`: there was no answer.
-    pub status: Option<u16>,
-    /// The connection that it came over, where they are counted.
-    pub connection: Option<u32>,
-    /// What the answer, or its absence, means.
-    pub reading: Reading,
-    /// What it says of single jobs of a batch, and goes for them instead.
-    pub items: Vec<ItemEnd>,
-    /// What a refusal says of the token that it carried.
-    pub token: Option<Token>,
-    /// Where the answer sends the job on, where it is to follow.
-    pub redirect: Option<Redirect>,
-    /// Fields taken from the answer.
-    pub fields: BTreeMap<String, serde_json::Value>,
-    /// The body, where it is to be kept.
-    pub body: Option<KeptBody>,
-    /// A number from 0 to 1 that jitter is made of.
-    pub random: f64,
-}
-
-impl Settlement {
-    /// What it says of the limits and the partition: a refusal of a single job, where there is one that
-    /// is not that job's own fault; else what the whole answer means.
-    pub fn general(&self) -> &Reading {
-        let own = |reason: Reason| reason.is_success() || reason.is_permanent();
-        let mut items = self.items.iter().map(|item| &item.reading);
-        items.find(|reading| !own(reading.reason)).unwrap_or(&self.reading)
-    }
-}
-
-/// How one job of a batch was answered.
-#[derive(Clone, Debug)]
-pub struct ItemEnd {
-    /// The job.
-    pub job: JobId,
-    /// Its own status.
-    pub status: Option<u16>,
-    /// What that means.
-    pub reading: Reading,
-    /// Fields taken from its part of the answer.
-    pub fields: BTreeMap<String, serde_json::Value>,
-}
-
-/// A body to be kept, secrets already searched for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptBody {
-    /// Its bytes, up to the cap.
-    pub bytes: Vec<u8>,
-    /// Whether there was more.
-    pub cut: bool,
-}
-
-/// What a settle did to its jobs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settled {
-    /// The call.
-    pub call: CallId,
-    /// The job; of a batch the first.
-    pub job: Option<JobId>,
-    /// What became of it.
-    pub end: SettleEnd,
-    /// The other jobs of a batch, and what became of them.
-    pub more: Vec<(JobId, SettleEnd)>,
-    /// A batch was refused for what is in it: the next ones carry at most so many jobs.
-    pub split: Option<usize>,
-    /// A block that began with it.
-    pub block: Option<Blocked>,
-    /// A hold that began with it.
-    pub hold: Option<Held>,
-}
-
-impl Settled {
-    /// All its jobs, and what became of them.
-    pub fn jobs(&self) -> impl Iterator<Item = (JobId, SettleEnd)> {
-        self.job.map(|job| (job, self.end)).into_iter().chain(self.more.iter().copied())
-    }
-}
-
-/// What became of a job whose call was settled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SettleEnd {
-    /// It ended so.
-    Ended(JobState),
-    /// It goes again, not before this (store time).
-    Again(Timestamp),
-    /// The lease had run out and the job moved on: only its attempt was recorded.
-    Late,
-}
-
-/// A block that began.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Blocked {
-    /// The limit; `None`: the partition.
-    pub limit: Option<String>,
-    /// The columns of the instance or partition.
-    pub key: Columns,
-    /// Until when (store time).
-    pub until: Timestamp,
-    /// Why.
-    pub reason: Reason,
-}
-
-/// A hold that began.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
-    /// The partition's columns.
-    pub key: Columns,
-    /// Why.
-    pub reason: String,
-    /// The server's own words, and what a person must do.
-    pub detail: String,
-}
-
-/// A call given back unsent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Release {
-    /// The call.
-    pub call: CallId,
-    /// Why.
-    pub why: ReleaseWhy,
-}
-
-/// Why a call was given back unsent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ReleaseWhy {
-    /// Its slot was missed by more than the slack.
-    Forfeited,
-    /// A block or hold began after the claim.
-    Blocked,
-    /// The runner is leaving.
-    Drained,
-    /// A secret that it needs is not there.
-    Unprepared,
-    /// Its deadline passed while it waited for its slot.
-    Expired,
 }
 
 /// Queued jobs of an upstream.
@@ -420,6 +162,13 @@ pub trait Store: Clone + Send + Sync + 'static {
         upstream: Arc<Upstream>,
         settlements: Vec<Settlement>,
     ) -> impl Future<Output = Result<Vec<Settled>, StoreError>> + Send;
+
+    /// Takes note of what the upstream said is left, or that it said nothing, when it was asked.
+    fn quota_told(
+        &self,
+        upstream: Arc<Upstream>,
+        answer: QuotaAnswer,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Finds leases that ran out, dead processes and passed deadlines.
     fn sweep(&self) -> impl Future<Output = Result<Swept, StoreError>> + Send;

@@ -75,7 +75,7 @@ pub struct LimitView {
     pub spent: Option<u64>,
     /// Units that the rule allows.
     pub amount: u64,
-    /// What the upstream reported as left.
+    /// What the upstream reported as left, less what was sent since.
     pub remaining: Option<u64>,
     /// The end of the current window.
     pub resets_at: Option<Timestamp>,
@@ -91,6 +91,8 @@ pub struct LimitView {
     pub detail: Option<String>,
     /// Of a rate: units a second that are planned.
     pub effective_rate: Option<f64>,
+    /// The share of the declared pace that is used, where refusals inside it cut that.
+    pub slowed: Option<f64>,
 }
 
 /// When the day of a budget may begin, which nobody states, as answers show.

@@ -45,6 +45,7 @@ fn answer_all(bench: &Bench) {
             items: Vec::new(),
             connection: None,
             token: None,
+            remaining: Vec::new(),
             redirect: None,
             fields: BTreeMap::from([("stock".to_owned(), Value::from(job))]),
             body: (job == 2).then(|| KeptBody { bytes: b"no \xff such".to_vec(), cut: true }),

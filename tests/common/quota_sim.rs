@@ -13,6 +13,7 @@ use paceline::clock::{Now, Timestamp, nanos};
 use paceline::quota::LimitRule;
 use paceline::quota::decide::{self, Ask, Decision, Gate, Taken, Usage};
 use paceline::quota::rate::{Counted, Rate};
+use paceline::quota::reported::Reported;
 
 /// What happens next.
 #[derive(Clone, Debug)]
@@ -124,6 +125,7 @@ impl World {
                 limit: Some(rule.0.kind()),
                 gate: Gate { blocked_until: *blocked_until, probing: false },
                 rule: Some(rule),
+                reported: Reported::default(),
                 cost,
                 lookahead: self.lookahead,
             })

@@ -289,6 +289,7 @@ impl<S: Store> World<S> {
             items: Vec::new(),
             connection: None,
             token: None,
+            remaining: Vec::new(),
             redirect: None,
             fields: BTreeMap::new(),
             body: None,

@@ -30,7 +30,6 @@ CREATE TABLE budget_window (
     window_start INTEGER NOT NULL,
     spent        INTEGER NOT NULL CHECK (spent >= 0),
     last_at      INTEGER,
-    remaining    INTEGER CHECK (remaining >= 0),  -- as the upstream reported
     PRIMARY KEY (instance_id, window_start)
 ) STRICT, WITHOUT ROWID;
 
@@ -141,9 +140,21 @@ CREATE TABLE limit_instance (
     stands_since  INTEGER,                   -- since when it stands: no call succeeded meanwhile
     refusals      INTEGER NOT NULL DEFAULT 0 CHECK (refusals >= 0),
     probe_call    INTEGER,                   -- the one call let through after a block
+    reported      INTEGER CHECK (reported >= 0),  -- the units that the upstream said were left ...
+    reported_left INTEGER,                   -- ... less those sent since, or under way; may be negative
+    reported_until INTEGER,                  -- when that lapses
+    reported_call INTEGER,                   -- the last call claimed when it was said
+    silent_units  INTEGER NOT NULL DEFAULT 0 CHECK (silent_units >= 0),  -- sent, and nothing was said
+    slowed_share  INTEGER CHECK (slowed_share BETWEEN 1 AND 15),  -- sixteenths of the pace that were left
+    slowed_at     INTEGER,                   -- when the pace was cut last
+    ask_at        INTEGER,                   -- when the upstream is asked next what is left
+    asked_until   INTEGER,                   -- nobody goes while it is being asked, or before this
+    ask_failures  INTEGER NOT NULL DEFAULT 0 CHECK (ask_failures >= 0),
     UNIQUE (upstream_id, limit_name, key),
     CHECK ((blocked_until IS NULL) = (block_reason IS NULL)),
-    CHECK ((stands_since IS NULL) = (stands_reason IS NULL))
+    CHECK ((stands_since IS NULL) = (stands_reason IS NULL)),
+    CHECK ((reported IS NULL) = (reported_until IS NULL)),
+    CHECK ((slowed_share IS NULL) = (slowed_at IS NULL))
 ) STRICT;
 
 CREATE INDEX limit_instance_blocked ON limit_instance (upstream_id, blocked_until)

@@ -35,6 +35,7 @@ pub fn bare(name: &str) -> Upstream {
             connections: None,
         },
         limits: Vec::new(),
+        quota_call: None,
         readings: Vec::new(),
         retry: RetryPolicy::default(),
         results: BTreeMap::new(),
@@ -50,6 +51,7 @@ pub fn budget(name: &str, zone: &str, resets: Resets) -> Limit {
         key: Vec::new(),
         cost: Cost::default(),
         sure: Sureness::default(),
+        reported: None,
         rule: LimitRule::Budget(Budget {
             amount: 200,
             calendar: Calendar { zone: zone.parse().unwrap(), resets },

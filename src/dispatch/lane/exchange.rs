@@ -8,11 +8,12 @@ use rand::RngExt;
 
 use super::{LEAST_LEAD, Lane};
 use crate::dispatch::call::{End, Lack, Way};
+use crate::dispatch::question::Asker;
 use crate::dispatch::transport::Transport;
 use crate::dispatch::{Event, RunError};
 use crate::quota::LimitRule;
 use crate::store::views::MISSING_SECRET;
-use crate::store::{Call, Claim, Claimed, SettleEnd, Settled, Store, StoreError};
+use crate::store::{Call, Claim, Claimed, QuotaQuestion, SettleEnd, Settled, Store, StoreError};
 
 /// The lead grows up to this where calls are handed over late. It stays under the half horizon by which
 /// a rate's next slots are claimed ahead: else each claim would leave a gap.
@@ -168,11 +169,31 @@ impl<S: Store, T: Transport> Lane<S, T> {
             self.lead = (self.lead - self.lead / 16).max(LEAST_LEAD);
             self.idle_since = self.store.now().store;
         }
+        for question in claimed.questions {
+            self.ask(question);
+        }
         for call in claimed.calls {
             self.start(call);
         }
         self.set_active(self.in_flight > 0);
         Ok(())
+    }
+
+    /// What it comes to is the store's: a lane that has to leave does not wait for it.
+    fn ask(&self, question: QuotaQuestion) {
+        let asker = Asker {
+            store: self.store.clone(),
+            transport: Arc::clone(&self.transport),
+            upstream: Arc::clone(&self.upstream),
+            secrets: Arc::clone(&self.shared.secrets),
+            tokens: Arc::clone(&self.shared.tokens),
+            tell: Arc::clone(&self.shared.tell),
+        };
+        let asking = Arc::clone(&self.asking);
+        tokio::spawn(async move {
+            asker.ask(question).await;
+            drop(asking);
+        });
     }
 
     pub(super) fn start(&mut self, call: Call) {

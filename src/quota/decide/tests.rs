@@ -51,12 +51,14 @@ fn places(amount: u64) -> LimitRule {
 }
 
 fn ask<'a>(limit: &'a str, rule: &'a LimitRule, usage: &'a Usage) -> Ask<'a> {
-    let gate = Gate::default();
-    Ask { limit: Some(limit), gate, rule: Some((rule, usage)), cost: 1, lookahead: HORIZON }
+    let (gate, reported) = Default::default();
+    let rule = Some((rule, usage));
+    Ask { limit: Some(limit), gate, rule, reported, cost: 1, lookahead: HORIZON }
 }
 
 fn own_gate(gate: Gate) -> Ask<'static> {
-    Ask { limit: None, gate, rule: None, cost: 1, lookahead: HORIZON }
+    let reported = Reported::default();
+    Ask { limit: None, gate, rule: None, reported, cost: 1, lookahead: HORIZON }
 }
 
 fn decide_at(asks: &[Ask<'_>], millis: i64) -> Decision {
@@ -181,7 +183,7 @@ fn every_kind_is_charged_and_given_back() {
     for rule in [budget(5), rolling(5), places(5), rate(5)] {
         let (mut usage, now) = (Usage::none(&rule), Now::same(at(0)));
         let most = if rule.kind() == "rate" { 1 } else { 5 };
-        let free = |usage: &Usage| grantable(&rule, usage, now, Duration::ZERO, 100);
+        let free = |usage: &Usage| grantable(&ask("free", &rule, usage), now, Duration::ZERO, 100);
         assert_eq!(free(&usage), most, "{}", rule.kind());
         let taken = charge(&rule, &mut usage, 1, at(0), now);
         assert_eq!(free(&usage), most - 1, "{}", rule.kind());
@@ -195,7 +197,7 @@ fn every_kind_is_charged_and_given_back() {
 fn what_was_counted_under_another_kind_of_rule_is_no_count() {
     let (rule, other) = (rate(1), Usage::Concurrency(3));
     assert_eq!(decide_at(&[ask("r", &rule, &other)], 0), Decision::Admit { slot: at(0) });
-    assert_eq!(grantable(&rule, &other, Now::same(at(0)), Duration::ZERO, 9), 1);
+    assert_eq!(grantable(&ask("other", &rule, &other), Now::same(at(0)), Duration::ZERO, 9), 1);
     let mut usage = other;
     let taken = charge(&rule, &mut usage, 1, at(0), Now::same(at(0)));
     assert_eq!(usage, Usage::Rate(Some(at(1_000))));

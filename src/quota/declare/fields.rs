@@ -49,15 +49,6 @@ impl<'a> Fields<'a> {
         self.report.problem(self.at(name), message, fix);
     }
 
-    /// A table or field that is in the format, but that nothing acts on yet.
-    pub(super) fn not_yet(&mut self, name: &'static str, shown: &str) {
-        self.node(name);
-        if let Some(field) = self.table.get(name) {
-            let fix = "remove it; `docs/quota-files.md` lists what works";
-            self.report.problem(field.at, format!("{shown} is not supported yet"), fix);
-        }
-    }
-
     pub(super) fn text(&mut self, name: &'static str) -> Option<&'a str> {
         let node = self.node(name)?;
         as_text(self.report, name, node)

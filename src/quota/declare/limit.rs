@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::check;
 use super::fields::Fields;
 use super::node::Table;
 use super::report::Report;
-use super::units;
+use super::{check, reported, units};
 use crate::job::Columns;
 use crate::quota::budget::{Budget, Counts};
 use crate::quota::calendar::{Calendar, Per};
@@ -24,7 +23,7 @@ const ROLLING_SLACK: Duration = Duration::from_secs(1);
 const KIND_FIX: &str = "write kind = \"rate\", \"budget\", \"rolling\" or \"concurrency\"";
 
 /// Fields of a limit that are not part of its rule.
-const OUTER: [&str; 6] = ["name", "kind", "key", "cost", "sure", "for"];
+const OUTER: [&str; 7] = ["name", "kind", "key", "cost", "sure", "reported", "for"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -66,6 +65,7 @@ fn limit(report: &Report, table: &Table) -> Option<Limit> {
     let key = key(&mut fields);
     let cost = cost(&mut fields, kind);
     let sure = sureness(&mut fields);
+    let reported = reported::reported(&mut fields, kind == Some(Kind::Concurrency));
     let overrides = fields.tables("for");
     // Without its kind no other field can be told right from wrong.
     let rule = rule(&mut fields, kind?);
@@ -73,7 +73,7 @@ fn limit(report: &Report, table: &Table) -> Option<Limit> {
     let (rule, kind) = (rule?, kind?);
     let exception = |of: &&Table| exception(report, table, of, &key, kind);
     let exceptions = overrides.iter().filter_map(exception).collect();
-    Some(Limit { name: name?, key, cost, sure, rule, exceptions })
+    Some(Limit { name: name?, key, cost, sure, reported, rule, exceptions })
 }
 
 fn key(fields: &mut Fields<'_>) -> Vec<String> {

@@ -30,7 +30,7 @@
 //! | `units` | rates, durations, sizes, reset labels |
 //! | `check` | templates, patterns, pointers, names |
 //! | `merge` | `extends` |
-//! | `auth`, `limit`, `reading`, `request`, `batch`, `settings` | the tables |
+//! | `auth`, `limit`, `reported`, `reading`, `request`, `batch`, `quota_call`, `settings` | the tables |
 //! | `lines` | the merged file as text, with the origin of each line |
 
 mod auth;
@@ -41,8 +41,10 @@ mod limit;
 mod lines;
 mod merge;
 mod node;
+mod quota_call;
 mod reading;
 mod report;
+mod reported;
 mod request;
 mod settings;
 mod suggest;

@@ -77,7 +77,7 @@ fn reason_named(text: &str) -> Result<Reason, Wrong> {
     })
 }
 
-fn limit(fields: &mut Fields<'_>, limits: &[&str]) -> Option<String> {
+pub(super) fn limit(fields: &mut Fields<'_>, limits: &[&str]) -> Option<String> {
     let name = fields.words("limit")?;
     if !limits.contains(&name) {
         let fix = match nearest(name, limits.iter().copied()) {
@@ -104,7 +104,7 @@ fn wait_pattern(fields: &mut Fields<'_>) -> Option<Regex> {
     Some(regex)
 }
 
-fn reset(report: &Report, table: &Table) -> Option<ResetHeader> {
+pub(super) fn reset(report: &Report, table: &Table) -> Option<ResetHeader> {
     let units = [
         ("epoch-s", ResetUnit::EpochSeconds),
         ("epoch-ms", ResetUnit::EpochMillis),
@@ -122,13 +122,13 @@ fn reset(report: &Report, table: &Table) -> Option<ResetHeader> {
     Some(ResetHeader { header: header?, remaining, unit })
 }
 
-fn header_name(fields: &mut Fields<'_>, name: &'static str) -> Option<String> {
+pub(super) fn header_name(fields: &mut Fields<'_>, name: &'static str) -> Option<String> {
     let header = fields.words(name)?;
     check::header_name(fields.report, fields.at(name), header);
     Some(header.to_owned())
 }
 
-fn when(report: &Report, table: &Table) -> When {
+pub(super) fn when(report: &Report, table: &Table) -> When {
     let mut fields = Fields::new(report, table, "`when`");
     let status = fields.node("status").map(|node| statuses(report, node));
     let json = fields.table("json").map(|table| values(report, table, check::pointer));

@@ -210,7 +210,7 @@ fn fixed_method(method: &str) -> String {
     if check::is_method(&upper) { upper } else { "POST".to_owned() }
 }
 
-fn headers(fields: &mut Fields<'_>, secrets: &SecretNames) -> BTreeMap<String, String> {
+pub(super) fn headers(fields: &mut Fields<'_>, secrets: &SecretNames) -> BTreeMap<String, String> {
     let mut seen = BTreeSet::new();
     let mut headers = BTreeMap::new();
     for (name, value, at) in fields.text_map("headers") {

@@ -7,7 +7,7 @@ use chrono::NaiveDate;
 use super::fields::Fields;
 use super::node::{Table, Value};
 use super::report::Report;
-use super::{SCHEMA, auth, batch, check, limit, reading, request, units};
+use super::{SCHEMA, auth, batch, check, limit, quota_call, reading, request, units};
 use crate::quota::{Keep, KeepBody, RetryPolicy, StoreFailure, Upstream};
 
 /// Names that a result has of its own; a field of `[results]` would be a second one.
@@ -31,6 +31,10 @@ pub(super) fn upstream(report: &Report, table: &Table, stem: &str) -> Option<Ups
     let none = Table { at: table.at, fields: Vec::new() };
     let request = request::request(report, fields.table("request").unwrap_or(&none), &secrets);
     let batch = fields.table("batch");
+    let limits = limit::limits(report, &limit_tables);
+    let quota_call = fields.table("quota_call").and_then(|table| {
+        quota_call::quota_call(report, table, &limits, &request.headers, &secrets)
+    });
     let upstream = Upstream {
         name: stem.to_owned(),
         title: fields.words("title").unwrap_or(stem).to_owned(),
@@ -42,14 +46,14 @@ pub(super) fn upstream(report: &Report, table: &Table, stem: &str) -> Option<Ups
         auth: auth_table.and_then(|table| auth::auth(report, table, &secrets)),
         batch: batch.and_then(|table| batch::batch(report, table, &request, &secrets)),
         request,
-        limits: limit::limits(report, &limit_tables),
+        limits,
+        quota_call,
         readings: readings.filter_map(|t| reading::rule(report, t, &limit_names)).collect(),
         retry: fields.table("retry").map(|t| retry(report, t)).unwrap_or_default(),
         results: fields.table("results").map(|t| results(report, t)).unwrap_or_default(),
         keep: fields.table("keep").map(|t| keep(report, t)).unwrap_or_default(),
         when_store_fails: store_failure(report, &mut fields),
     };
-    fields.not_yet("quota_call", "[quota_call]");
     fields.finish();
     Some(upstream)
 }

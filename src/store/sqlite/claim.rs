@@ -2,12 +2,14 @@
 //!
 //! | file | noun |
 //! | --- | --- |
+//! | `ask` | the upstream is asked what is left |
 //! | `turns` | the ready partitions at their turn, with the jobs that may be taken |
 //! | `group` | how many of a partition's jobs go in one call |
 //! | `take` | they become a call |
 //! | `wait` | one partition, or everybody, must wait |
 //! | `wake` | instants that have come, and when instances are looked at next |
 
+mod ask;
 mod group;
 mod take;
 mod turns;
@@ -55,6 +57,7 @@ fn claim_of(txn: &Txn<'_>, wish: &Claim) -> rusqlite::Result<Claimed> {
     }
     let instances = Instances::new(txn.conn, txn.now, row.id, &wish.upstream);
     let mut round = Round::new(txn, wish, row.id, instances, claimed)?;
+    round.ask_shared()?;
     if !round.shared_closed()? {
         round.wake()?;
         round.pick()?;
@@ -212,7 +215,10 @@ impl<'t> Round<'t> {
             Decision::Admit { .. } | Decision::Never { .. } => return Ok(false),
             Decision::Wait { until, limit, blocked } => {
                 // Jobs that would be too late by then expire.
-                let late = Late { could_go_at: until, limit: limit.as_deref() };
+                let binder = self.shared_named(limit.as_deref());
+                let could_go_at =
+                    binder.map_or(until, |(limit, index)| self.surely(Some(limit), index, until));
+                let late = Late { could_go_at, limit: limit.as_deref() };
                 self.claimed.expired += sweep::expire_upstream(self.txn, self.upstream_id, late)?;
                 self.close(Some(until), limit, blocked);
             }
@@ -225,9 +231,20 @@ impl<'t> Round<'t> {
     fn close(&mut self, until: Option<Timestamp>, limit: Option<String>, blocked: bool) {
         let declared = limit.as_deref().and_then(|name| self.wish.upstream.limit(name));
         let early = declared.map_or(Duration::ZERO, |limit| self.early(limit, blocked));
+        let shared = self.shared_named(limit.as_deref());
+        let until = until.map(|until| until - early);
         self.closed = true;
-        self.claimed.next_at = until.map(|until| until - early);
+        self.claimed.next_at = match shared {
+            Some((limit, index)) => self.or_asks_again(Some(limit), index, until),
+            None => until,
+        };
         self.claimed.limit = limit;
+    }
+
+    /// The limit of that name, where it has no key.
+    fn shared_named(&self, name: Option<&str>) -> Option<(usize, Index)> {
+        let named = |limit: usize| self.limit(limit).map(|limit| limit.name.as_str()) == name;
+        self.shared.iter().copied().find(|(limit, _)| named(*limit))
     }
 
     /// How long before a limit opens its waiters are looked at, so that a claim hands out slots ahead.
@@ -241,10 +258,9 @@ impl<'t> Round<'t> {
     /// How many further calls the wish, and the limits without a key, leave room for; at least 1.
     fn room(&self) -> usize {
         let room = self.wish.most.saturating_sub(self.claimed.calls.len());
-        let granted = self.shared_asks().into_iter().filter_map(|ask| {
-            let (rule, usage) = ask.rule?;
+        let granted = self.shared_asks().into_iter().map(|ask| {
             let lookahead = ask.lookahead.max(self.wish.lead);
-            Some(grantable(rule, usage, self.txn.now, lookahead, room as u64))
+            grantable(&ask, self.txn.now, lookahead, room as u64)
         });
         let granted = granted.min().and_then(|granted| usize::try_from(granted).ok());
         granted.map_or(room, |granted| granted.min(room)).max(1)

@@ -19,8 +19,8 @@ use crate::store::views::{
     UpstreamView,
 };
 use crate::store::{
-    Act, Added, AttemptFilter, Claim, Claimed, Cursor, Filter, Hold, KeptBody, Release, Remaining,
-    RunnerId, Settled, Settlement, Store, StoreError, Swept,
+    Act, Added, AttemptFilter, Claim, Claimed, Cursor, Filter, Hold, KeptBody, QuotaAnswer,
+    Release, Remaining, RunnerId, Settled, Settlement, Store, StoreError, Swept,
 };
 
 impl Store for SqliteStore {
@@ -102,6 +102,15 @@ impl Store for SqliteStore {
         let settled = self.inner.writer.write(Durability::Normal, work).await;
         crash::stop("settled");
         settled
+    }
+
+    async fn quota_told(
+        &self,
+        upstream: Arc<Upstream>,
+        answer: QuotaAnswer,
+    ) -> Result<(), StoreError> {
+        let work = move |txn: &Txn<'_>| settle::remaining::quota_told(txn, &upstream, &answer);
+        self.inner.writer.write(Durability::Normal, work).await
     }
 
     async fn sweep(&self) -> Result<Swept, StoreError> {

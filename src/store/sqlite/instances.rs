@@ -5,10 +5,12 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, named_params};
 
+use super::heard::{self, Asked, Heard};
 use super::{queries, usage};
 use crate::clock::{Now, Timestamp};
 use crate::job::{CallId, Columns};
 use crate::quota::decide::{Ask, Gate, HORIZON, NEAR, Taken, Usage, charge};
+use crate::quota::reported::Reported;
 use crate::quota::{Limit, LimitRule, Upstream};
 
 /// The name under which a partition's own gate is kept.
@@ -22,9 +24,13 @@ pub(super) struct Instance {
     pub limit: String,
     pub key: String,
     pub block: Block,
+    pub heard: Heard,
     usage: Option<Usage>,
-    /// As it is stored.
+    /// The limit's rule, where it is paced more slowly than declared.
+    slowed: Option<LimitRule>,
+    /// As they are stored.
     before: Option<Usage>,
+    reported_before: Reported,
 }
 
 /// What refusals did to an instance.
@@ -63,7 +69,24 @@ impl Instance {
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct TakenFrom {
     pub instance: i64,
+    pub units: u64,
+    /// [`Reported::silent`] of it, then.
+    #[serde(default)]
+    pub silent: u64,
     pub what: Taken,
+}
+
+impl Instance {
+    /// As decisions see it: closed by a block, or while the upstream is being asked what is left.
+    fn gate(&self) -> Gate {
+        let gate = self.block.gate();
+        Gate { blocked_until: gate.blocked_until.max(self.heard.asked.until), ..gate }
+    }
+
+    /// The rule as it is paced now.
+    fn rule<'a>(&'a self, declared: &'a Limit, columns: &Columns) -> &'a LimitRule {
+        self.slowed.as_ref().unwrap_or_else(|| declared.rule_for(columns))
+    }
 }
 
 /// The instances that a transaction has looked at.
@@ -113,7 +136,9 @@ impl<'t> Instances<'t> {
             return Ok(*index);
         }
         let mut instance = self.load(&declared.name, &key)?;
-        let (before, usage) = self.usage(&instance, declared.rule_for(columns))?;
+        let rule = declared.rule_for(columns);
+        let (before, usage) = self.usage(&instance, rule)?;
+        instance.slowed = instance.heard.slowed_rule(rule, self.now.store);
         instance.before = Some(before);
         instance.usage = Some(usage);
         Ok(self.enter(limit, key, instance))
@@ -159,17 +184,18 @@ impl<'t> Instances<'t> {
                         refusals: row.get("refusals")?,
                         probe: row.get::<_, Option<i64>>("probe_call")?.map(CallId),
                     };
-                    Ok((row.get::<_, i64>("id")?, at(tat), block))
+                    Ok((row.get::<_, i64>("id")?, at(tat), block, Heard::read(row)?))
                 },
             )
             .optional()?;
-        let (id, tat, block) = match found {
-            Some((id, tat, block)) => (Some(id), tat, block),
-            None => (None, None, Block::default()),
+        let (id, tat, block, heard) = match found {
+            Some((id, tat, block, heard)) => (Some(id), tat, block, heard),
+            None => (None, None, Block::default(), Heard::default()),
         };
         let usage = tat.map(|tat| Usage::Rate(Some(tat)));
         let (limit, key) = (limit.to_owned(), key.to_owned());
-        Ok(Instance { id, limit, key, block, usage, before: None })
+        let (slowed, before, reported_before) = (None, None, heard.reported);
+        Ok(Instance { id, limit, key, block, heard, usage, slowed, before, reported_before })
     }
 
     fn usage(&self, instance: &Instance, rule: &LimitRule) -> rusqlite::Result<(Usage, Usage)> {
@@ -190,8 +216,9 @@ impl<'t> Instances<'t> {
         let instance = self.list.get(index)?;
         Some(Ask {
             limit: Some(&declared.name),
-            gate: instance.block.gate(),
-            rule: Some((declared.rule_for(columns), instance.usage.as_ref()?)),
+            gate: instance.gate(),
+            rule: Some((instance.rule(declared, columns), instance.usage.as_ref()?)),
+            reported: instance.heard.reported,
             cost,
             lookahead: lookahead(self.upstream, declared),
         })
@@ -200,8 +227,8 @@ impl<'t> Instances<'t> {
     /// The question to a partition's own gate.
     pub fn ask_gate(&self, index: Index) -> Option<Ask<'_>> {
         let instance = self.list.get(index)?;
-        let gate = instance.block.gate();
-        Some(Ask { limit: None, gate, rule: None, cost: 0, lookahead: NEAR })
+        let (gate, reported) = (instance.block.gate(), Reported::default());
+        Some(Ask { limit: None, gate, rule: None, reported, cost: 0, lookahead: NEAR })
     }
 
     /// Takes a call's units from a limit's instance, and its probe where it is half open.
@@ -215,13 +242,22 @@ impl<'t> Instances<'t> {
     ) -> rusqlite::Result<Option<TakenFrom>> {
         let id = self.row(index)?;
         let Some(declared) = self.upstream.limits.get(limit) else { return Ok(None) };
-        let now = self.now;
-        let Some(usage) = self.list.get_mut(index).and_then(|instance| instance.usage.as_mut())
-        else {
-            return Ok(None);
-        };
-        let what = charge(declared.rule_for(columns), usage, cost, slot, now);
-        Ok(Some(TakenFrom { instance: id, what }))
+        let Some(instance) = self.list.get_mut(index) else { return Ok(None) };
+        let rule = instance.slowed.as_ref().unwrap_or_else(|| declared.rule_for(columns));
+        let Some(usage) = instance.usage.as_mut() else { return Ok(None) };
+        let what = charge(rule, usage, cost, slot, self.now);
+        instance.heard.reported.charge(slot, cost);
+        let silent = instance.heard.reported.silent;
+        Ok(Some(TakenFrom { instance: id, units: cost, silent, what }))
+    }
+
+    /// Notes when the upstream is asked what is left.
+    pub fn set_asked(&mut self, index: Index, asked: Asked) -> rusqlite::Result<()> {
+        let id = self.row(index)?;
+        if let Some(instance) = self.list.get_mut(index) {
+            instance.heard.asked = asked;
+        }
+        heard::save_asked(self.conn, id, &asked)
     }
 
     /// What is stored of a limit's instance, to be changed by hand.
@@ -263,6 +299,9 @@ impl<'t> Instances<'t> {
         for instance in &self.list {
             if let (Some(id), Some(after)) = (instance.id, &instance.usage) {
                 usage::save(self.conn, id, instance.before.as_ref(), after)?;
+                if instance.heard.reported != instance.reported_before {
+                    heard::save_reported(self.conn, id, &instance.heard.reported)?;
+                }
             }
         }
         Ok(())

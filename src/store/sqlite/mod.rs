@@ -7,7 +7,7 @@
 //! | `writer` | the one thread that writes, in groups |
 //! | `queries` | every statement |
 //! | `add`, `claim`, `release`, `settle`, `sweep`, `acts`, `runners` | the transitions |
-//! | `instances`, `usage` | limit instances within one transaction, and what is used of them |
+//! | `instances`, `usage`, `heard` | limit instances within one transaction, what is used and heard of them |
 //! | `places` | where a partition waits |
 //! | `inspect`, `results` | consistent reads for people |
 //! | `tidy` | what nobody needs any more |
@@ -16,6 +16,7 @@ mod acts;
 mod add;
 mod claim;
 mod contract;
+mod heard;
 mod inspect;
 mod instances;
 mod places;

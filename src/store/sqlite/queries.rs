@@ -154,6 +154,8 @@ pub(super) const READY: &str =
     "SELECT id, key, head_priority, gate_id, answered, batch_most FROM partition
     WHERE upstream_id = :upstream AND place = 'ready'
     ORDER BY head_priority DESC, served LIMIT :most";
+pub(super) const PARTITION_WITH_WORK: &str = "SELECT key FROM partition
+    WHERE upstream_id = :upstream AND place IN ('ready', 'limit') LIMIT 1";
 pub(super) const NEXT_WAKE: &str = "SELECT min(at) FROM (
     SELECT min(wake_at) AS at FROM partition WHERE upstream_id = :upstream AND place = 'timed'
     UNION ALL
@@ -168,6 +170,14 @@ pub(super) const INSTANCE_ADD: &str = "INSERT INTO limit_instance (upstream_id, 
 pub(super) const INSTANCE_NAME: &str = "SELECT limit_name FROM limit_instance WHERE id = ?1";
 pub(super) const INSTANCE_TAT: &str = "UPDATE limit_instance SET tat = :tat WHERE id = :id";
 pub(super) const INSTANCE_TAT_GET: &str = "SELECT tat FROM limit_instance WHERE id = ?1";
+pub(super) const INSTANCE_REPORTED: &str = "UPDATE limit_instance
+    SET reported = :figure, reported_left = :left, reported_until = :until, reported_call = :call,
+        silent_units = :silent WHERE id = :id";
+pub(super) const INSTANCE_HEARD: &str = "SELECT * FROM limit_instance WHERE id = ?1";
+pub(super) const INSTANCE_SLOW: &str =
+    "UPDATE limit_instance SET slowed_share = :share, slowed_at = :at WHERE id = :id";
+pub(super) const INSTANCE_ASKED: &str = "UPDATE limit_instance SET ask_at = :next,
+    asked_until = :until, ask_failures = :failures WHERE id = :id";
 pub(super) const INSTANCE_PROBE: &str =
     "UPDATE limit_instance SET probe_call = :call WHERE id = :id";
 pub(super) const INSTANCE_UNPROBE: &str =
@@ -225,13 +235,12 @@ pub(super) const BRING_NEAR: &str = "UPDATE limit_instance SET tat = :latest
     WHERE upstream_id = :upstream AND limit_name = :limit AND tat > :latest";
 pub(super) const RECONSIDER_ALL: &str = "UPDATE limit_instance SET next_at = ?1
     WHERE next_at > ?1 AND next_at IS NOT NULL";
-pub(super) const BUDGET_WINDOWS: &str = "SELECT window_start, spent, last_at, remaining
+pub(super) const BUDGET_WINDOWS: &str = "SELECT window_start, spent, last_at
     FROM budget_window WHERE instance_id = :id AND window_start >= :from";
 pub(super) const BUDGET_SET: &str = "INSERT INTO budget_window
-        (instance_id, window_start, spent, last_at, remaining)
-    VALUES (:id, :start, :spent, :last, :remaining)
-    ON CONFLICT DO UPDATE SET spent = excluded.spent, last_at = excluded.last_at,
-        remaining = excluded.remaining";
+        (instance_id, window_start, spent, last_at)
+    VALUES (:id, :start, :spent, :last)
+    ON CONFLICT DO UPDATE SET spent = excluded.spent, last_at = excluded.last_at";
 pub(super) const BUDGET_REMOVE: &str =
     "DELETE FROM budget_window WHERE instance_id = :id AND window_start = :start";
 pub(super) const ROLLING_ENTRIES: &str =
@@ -263,6 +272,10 @@ pub(super) const RUNNING_ADD: &str =
 pub(super) const CALL_MARK: &str = "UPDATE call SET marked = 1 WHERE id = ?1";
 pub(super) const CALL_REMOVE: &str = "DELETE FROM call WHERE id = ?1";
 pub(super) const CALL_TAKEN: &str = "SELECT partition_id, taken FROM call WHERE id = ?1";
+pub(super) const CALLS_OUT: &str = "SELECT call.id, call.slot_at, call.taken FROM call
+    JOIN partition ON partition.id = call.partition_id WHERE partition.upstream_id = ?1";
+pub(super) const CALL_OUT: &str = "SELECT call.slot_at, partition.upstream_id FROM call
+    JOIN partition ON partition.id = call.partition_id WHERE call.id = ?1";
 pub(super) const CALL_HELD: &str = "SELECT 1 FROM call
     JOIN partition ON partition.id = call.partition_id
     JOIN upstream ON upstream.id = partition.upstream_id
@@ -277,7 +290,7 @@ pub(super) const CALL_GATE_CLOSED: &str = "SELECT 1 FROM call
 
 pub(super) const LEASED: &str =
     "SELECT running.job_id, running.n, call.partition_id, call.repeatable,
-        call.taken, partition.key, partition.answered, partition.hard_refusals,
+        call.taken, call.slot_at, partition.key, partition.answered, partition.hard_refusals,
         partition.batch_most, partition.batch_bad, job.failures, job.refused_hard, job.deadline_at
     FROM call JOIN running ON running.call_id = call.id JOIN job ON job.id = running.job_id
     JOIN partition ON partition.id = call.partition_id WHERE call.id = ?1";

@@ -27,6 +27,7 @@ pub(super) fn release(
         let Some((partition, taken)) = found else { continue };
         let taken: Vec<TakenFrom> = serde_json::from_str(&taken).unwrap_or_default();
         give_back_all(txn.conn, &taken)?;
+        settle::remaining::put_back(txn.conn, &taken)?;
         for from in &taken {
             places::wake_now(txn, from.instance)?;
         }
@@ -57,6 +58,9 @@ pub(super) fn is_blocked(conn: &Connection, call: CallId, now: Now) -> rusqlite:
         if closed.exists(params)? {
             return Ok(true);
         }
+    }
+    if settle::remaining::is_too_many(conn, call, &taken, now)? {
+        return Ok(true);
     }
     let mut gate = conn.prepare_cached(queries::CALL_GATE_CLOSED)?;
     gate.exists(named_params! { ":call": call.0, ":now": now.store.as_nanos() })

@@ -6,10 +6,14 @@
 //! | `mover` | what becomes of each job |
 //! | `refund` | what the call took and did not use |
 //! | `verdict` | what the answer opens, blocks or holds |
+//! | `remaining` | what the upstream told is left |
+//! | `adapt` | a pace that is cut |
 
+mod adapt;
 mod mover;
 mod part;
 mod refund;
+pub(super) mod remaining;
 mod verdict;
 
 use std::collections::{BTreeMap, HashMap};
@@ -24,8 +28,8 @@ use crate::clock::Timestamp;
 use crate::crash;
 use crate::job::{CallId, Columns, JobId};
 use crate::next::{Facts, Next, next};
-use crate::quota::Upstream;
 use crate::quota::batch::Size;
+use crate::quota::{Cost, Upstream};
 use crate::reading::Reading;
 use crate::store::{ItemEnd, SettleEnd, Settled, Settlement};
 use part::{Carried, Part, Standing};
@@ -135,6 +139,7 @@ impl<'t> Settle<'t> {
         crash::stop("next");
         self.give_back_unused(&parts, &moves)?;
         remove_call(self.txn, self.settlement.call)?;
+        self.hear()?;
         let mut settled = nothing_moved(self.settlement.call);
         let mut overtaken = true;
         for (part, next) in parts.iter().zip(&moves) {
@@ -164,6 +169,8 @@ impl<'t> Settle<'t> {
             }
             (false, false) => {
                 settled.block = self.close(&verdict, block)?;
+                let blocked = settled.block.as_ref().and_then(|block| block.limit.as_deref());
+                self.slow_down(&verdict, blocked)?;
                 settled.hold = self.hold(&verdict)?;
             }
         }
@@ -189,6 +196,7 @@ impl<'t> Settle<'t> {
             repeatable: self.carried.repeatable,
             left: self.settlement.left,
             jobs,
+            could_go: self.could_go(),
             redirected: self.settlement.redirect.is_some(),
             deadline_at: part.deadline_at,
             failures: part.failures,
@@ -199,6 +207,14 @@ impl<'t> Settle<'t> {
             reason_since: self.stood(block),
             random: self.settlement.random,
         }
+    }
+
+    /// How many jobs of this batch could have gone, by what the upstream says is left of the limit that
+    /// refused it. Only where that limit counts jobs.
+    fn could_go(&self) -> Option<usize> {
+        let limit = self.limit.and_then(|limit| self.upstream.limits.get(limit))?;
+        let told = self.settlement.remaining.iter().find(|told| told.limit == limit.name)?;
+        (limit.cost == Cost::Items).then(|| usize::try_from(told.left).unwrap_or(usize::MAX))
     }
 
     /// Since when the reason of this refusal stands, where it may for a time only. Other answers meanwhile

@@ -104,6 +104,7 @@ fn lose_call(txn: &Txn<'_>, lost: &Lost, swept: &mut Swept) -> rusqlite::Result<
         swept.returned += u64::from(jobs);
     }
     settle::unprobe(txn, lost.call)?;
+    settle::remaining::lost(conn, lost.call)?;
     settle::remove_call(txn, lost.call)?;
     // Should the process live after all, it looks before it sends, and finds its lease gone.
     places::bump_block_seq(conn)?;

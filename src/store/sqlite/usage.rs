@@ -65,7 +65,6 @@ fn windows_since(conn: &Connection, id: i64, from: Timestamp) -> rusqlite::Resul
         let window = Window {
             spent: units(row.get("spent")?),
             last_at: row.get::<_, Option<i64>>("last_at")?.map(Timestamp::from_nanos),
-            remaining: row.get::<_, Option<i64>>("remaining")?.map(units),
         };
         Ok((Timestamp::from_nanos(row.get("window_start")?), window))
     })?;
@@ -84,7 +83,7 @@ pub(super) fn stored(units: u64) -> i64 {
     i64::try_from(units).unwrap_or(i64::MAX)
 }
 
-fn units(stored: i64) -> u64 {
+pub(super) fn units(stored: i64) -> u64 {
     u64::try_from(stored).unwrap_or(0)
 }
 
@@ -117,7 +116,6 @@ pub(super) fn save(
                 upsert.execute(named_params! {
                     ":id": id, ":start": start.as_nanos(), ":spent": stored(window.spent),
                     ":last": window.last_at.map(Timestamp::as_nanos),
-                    ":remaining": window.remaining.map(stored),
                 })?;
             }
         }
@@ -142,7 +140,7 @@ pub(super) fn save(
 
 /// Gives back what a call took, newest first, so that slots taken one after another unwind.
 pub(super) fn give_back_all(conn: &Connection, taken: &[TakenFrom]) -> rusqlite::Result<()> {
-    for TakenFrom { instance, what } in taken.iter().rev() {
+    for TakenFrom { instance, what, .. } in taken.iter().rev() {
         let before = match what {
             Taken::Rate { .. } => {
                 let mut query = conn.prepare_cached(queries::INSTANCE_TAT_GET)?;

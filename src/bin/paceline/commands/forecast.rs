@@ -8,6 +8,7 @@ use paceline::job::Columns;
 use paceline::quota::Upstream;
 use paceline::quota::decide::{Gate, Usage};
 use paceline::quota::forecast::{Backlog, Forecast, Group, Instance, WindowUse, forecast};
+use paceline::quota::reported::Reported;
 use paceline::report::{instant, words::span};
 use paceline::store::sqlite::SqliteStore;
 use paceline::store::{Filter, Store as _};
@@ -104,7 +105,8 @@ fn add(backlog: &mut Backlog, upstream: &Upstream, jobs: u64, columns: &Columns)
         let known = known.and_then(|group| group.instances.get(position).copied());
         instances.push(known.unwrap_or_else(|| {
             let usage = Usage::none(limit.rule_for(columns));
-            backlog.instances.push(Instance { usage, gate: Gate::default() });
+            let (gate, reported) = (Gate::default(), Reported::default());
+            backlog.instances.push(Instance { usage, gate, reported });
             backlog.instances.len() - 1
         }));
     }

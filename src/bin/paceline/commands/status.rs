@@ -139,6 +139,10 @@ fn limit_row(limit: &LimitView, times: &Times) -> [String; 5] {
         (_, Some(spent)) => format!("{} of {}", grouped(spent), grouped(limit.amount)),
         _ => format!("of {}", grouped(limit.amount)),
     };
+    let used = match limit.slowed {
+        Some(share) => format!("{used}, {} % after refusals", figure((share * 100.0).round())),
+        None => used,
+    };
     let left = limit.remaining.map(|left| format!("{} reported", grouped(left)));
     let when = match (limit.blocked_until, limit.resets_at, limit.next_at) {
         (Some(until), ..) => format!(

@@ -18,19 +18,19 @@ impl Round<'_> {
     /// The jobs that go with `first`; the others stay where they are.
     pub(super) fn group(&mut self, turn: &mut Turn, first: HeadJob) -> rusqlite::Result<Group> {
         let mut jobs = self.gather(turn, first);
-        let mut asked = self.ask(turn, &jobs)?;
+        let mut asked = self.ask_all(turn, &jobs)?;
         if jobs.len() > 1 && self.is_too_many(&asked.1) {
             // The largest number that is not: more jobs never cost less.
             let (mut fit, mut over) = (1, jobs.len());
             while over - fit > 1 {
                 let middle = fit.midpoint(over);
-                let tried = self.ask(turn, jobs.get(..middle).unwrap_or(&jobs))?;
+                let tried = self.ask_all(turn, jobs.get(..middle).unwrap_or(&jobs))?;
                 if self.is_too_many(&tried.1) { over = middle } else { fit = middle }
             }
             for job in jobs.drain(fit..).rev() {
                 turn.jobs.push_front(job);
             }
-            asked = self.ask(turn, &jobs)?;
+            asked = self.ask_all(turn, &jobs)?;
         }
         let (permits, decision) = asked;
         Ok(Group { jobs, permits, decision })
@@ -80,7 +80,11 @@ impl Round<'_> {
     }
 
     /// What the limits say to a call of these jobs.
-    fn ask(&mut self, turn: &Turn, jobs: &[HeadJob]) -> rusqlite::Result<(Vec<Permit>, Decision)> {
+    fn ask_all(
+        &mut self,
+        turn: &Turn,
+        jobs: &[HeadJob],
+    ) -> rusqlite::Result<(Vec<Permit>, Decision)> {
         let permits = self.permits(turn, jobs)?;
         let ask = |(limit, index, cost): &Permit| {
             self.instances.ask(*limit, *index, &turn.columns, *cost)

@@ -31,6 +31,7 @@ impl Round<'_> {
     /// Asks for the partition's next job, or for as many as go in one call.
     pub(super) fn serve_one(&mut self, turn: &mut Turn) -> rusqlite::Result<Asked> {
         let Some(first) = turn.jobs.pop_front() else { return Ok(Asked::Gone) };
+        self.ask(&turn.columns)?;
         let Group { mut jobs, permits, decision } = self.group(turn, first)?;
         match decision {
             Decision::Admit { slot } => self.take(turn, jobs, &permits, slot),

@@ -45,12 +45,11 @@ impl Round<'_> {
         if is_shared && self.shared_closed()? {
             return Ok(Asked::Closed);
         }
-        if let Some(until) = refused.until
-            && self.expire(
-                turn,
-                jobs,
-                Late { could_go_at: until, limit: refused.limit.as_deref() },
-            )?
+        let index = permits.iter().find(|(limit, ..)| Some(*limit) == binder);
+        let surely =
+            |until| index.map_or(until, |(_, index, _)| self.surely(binder, *index, until));
+        if let Some(could_go_at) = refused.until.map(surely)
+            && self.expire(turn, jobs, Late { could_go_at, limit: refused.limit.as_deref() })?
         {
             return Ok(Asked::Gone);
         }

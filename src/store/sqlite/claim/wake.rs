@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, named_params};
 use super::{Decision, Round, decide, grantable};
 use crate::clock::Timestamp;
 use crate::job::Columns;
-use crate::quota::decide::{Ask, Gate, NEAR};
+use crate::quota::decide::{Gate, NEAR};
 use crate::store::sqlite::instances::{Index, OWN_GATE, from_json};
 use crate::store::sqlite::{places, queries};
 
@@ -53,7 +53,8 @@ impl Round<'_> {
         let (index, most) = match limit {
             Some(limit) => {
                 let index = self.instances.of_limit(limit, key)?;
-                (index, self.grantable(limit, index, key))
+                let least = u64::from(self.must_ask(limit, index));
+                (index, self.grantable(limit, index, key).max(least))
             }
             None if name == OWN_GATE => {
                 let index = self.instances.own_gate(key)?;
@@ -83,14 +84,11 @@ impl Round<'_> {
 
     fn grantable(&self, limit: usize, index: Index, key: &Columns) -> u64 {
         let most = self.gate_grants(index).min(self.wish.most as u64);
-        let Some(Ask { rule: Some((rule, usage)), lookahead, .. }) =
-            self.instances.ask(limit, index, key, 1)
-        else {
-            return 0;
-        };
+        let Some(ask) = self.instances.ask(limit, index, key, 1) else { return 0 };
+        let lookahead = ask.lookahead.max(self.wish.lead);
         match most {
             0 => 0,
-            most => grantable(rule, usage, self.txn.now, lookahead.max(self.wish.lead), most),
+            most => grantable(&ask, self.txn.now, lookahead, most),
         }
     }
 
@@ -111,7 +109,10 @@ impl Round<'_> {
             let Some(Touched { index, limit, .. }) = group.first() else { continue };
             let id = self.instances.row(*index)?;
             let at = match places::has_waiters(self.txn.conn, id)? {
-                true => self.look_again(group, *limit, *index),
+                true => {
+                    let at = self.look_again(group, *limit, *index);
+                    self.or_asks_again(*limit, *index, at)
+                }
                 false => None,
             };
             places::wake_at(self.txn, id, at)?;

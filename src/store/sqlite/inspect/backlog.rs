@@ -49,7 +49,7 @@ pub(in crate::store::sqlite) fn backlog(
             let place = known.entry(index).or_insert_with(|| {
                 backlog.instances.extend(instances.get(index).and_then(|instance| {
                     let (usage, gate) = (instance.usage()?.clone(), instance.block.gate());
-                    Some(Instance { usage, gate })
+                    Some(Instance { usage, gate, reported: instance.heard.reported })
                 }));
                 backlog.instances.len().saturating_sub(1)
             });

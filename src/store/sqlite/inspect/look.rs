@@ -4,10 +4,11 @@ use rusqlite::{Connection, Row, named_params};
 
 use crate::clock::{Now, Timestamp};
 use crate::job::Columns;
+use crate::quota::adapt::WHOLE;
 use crate::quota::decide::{Ask, Decision, Usage, decide};
 use crate::quota::rolling::{Entries, Rolling};
-use crate::quota::{LimitRule, Upstream};
-use crate::store::sqlite::instances::{Instances, from_json};
+use crate::quota::{Limit, LimitRule, Upstream};
+use crate::store::sqlite::instances::{Block, Instance, Instances, from_json};
 use crate::store::sqlite::places::{self, Head, UpstreamRow};
 use crate::store::sqlite::queries;
 use crate::store::views::{
@@ -60,6 +61,7 @@ impl<'t> Look<'t> {
                 let Some(ask) = instances.ask(position, index, &key, 1) else { continue };
                 let block = instances.get(index).map(|instance| instance.block.clone());
                 let mut shown = self.limit_view(&key, &ask);
+                shown.slowed = self.slowed(limit, &key, instances.get(index));
                 if let Some(block) = block.filter(|b| b.until.is_some_and(|u| u > self.now.store)) {
                     shown.blocked_until = block.until.map(|until| self.now.to_wall(until));
                     shown.reason = block.reason;
@@ -105,11 +107,19 @@ impl<'t> Look<'t> {
             reason: None,
             detail: None,
             effective_rate: None,
+            slowed: None,
         };
         if let Some((rule, usage)) = ask.rule {
             self.fill(&mut view, rule, usage);
+            view.remaining = ask.reported.at(self.now.store).map(|told| told.free());
         }
         view
+    }
+
+    /// The share of its declared pace at which an instance goes now, where that was cut.
+    fn slowed(&self, limit: &Limit, key: &Columns, instance: Option<&Instance>) -> Option<f64> {
+        let share = instance?.heard.share(limit.rule_for(key), self.now.store)?;
+        Some(f64::from(share) / f64::from(WHOLE))
     }
 
     fn fill(&self, view: &mut LimitView, rule: &LimitRule, usage: &Usage) {
@@ -124,7 +134,6 @@ impl<'t> Look<'t> {
                 let count = windows.0.get(&window.start).copied().unwrap_or_default();
                 view.amount = budget.amount;
                 view.spent = Some(count.spent);
-                view.remaining = count.remaining;
                 view.resets_at = Some(window.next_reset);
                 view.zone = Some(budget.calendar.zone);
             }
@@ -241,17 +250,20 @@ impl<'t> Look<'t> {
         };
         let at = indices.iter().zip(&asks).find(|(_, ask)| ask.limit == limit.as_deref());
         let index = at.map_or(gate, |((_, index), _)| *index);
-        let block = instances.get(index).map(|instance| &instance.block);
-        let refused = block.filter(|block| blocked || block.probe.is_some());
-        let shown = at.map(|(_, ask)| self.limit_view(key, ask));
+        let shown = at.and_then(|((position, index), ask)| {
+            let limit = self.declared.limits.get(*position)?;
+            let slowed = self.slowed(limit, key, instances.get(*index));
+            Some(LimitView { slowed, ..self.limit_view(key, ask) })
+        });
+        let instance = instances.get(index);
+        let is_asked = until.is_some() && instance.and_then(|one| one.heard.asked.until) == until;
+        let refused = instance.map(|instance| &instance.block);
+        let refused = refused.filter(|block| blocked || block.probe.is_some());
         let (reason, detail) = match refused {
-            Some(block) => (
-                block.reason.clone().unwrap_or_else(|| "probe".to_owned()),
-                match block.probe {
-                    Some(_) => "one call probes whether the block is over".to_owned(),
-                    None => block.detail.clone().unwrap_or_default(),
-                },
-            ),
+            _ if is_asked => {
+                ("asking".to_owned(), "the upstream is being asked what is left".to_owned())
+            }
+            Some(block) => of_block(block),
             None => own_count(shown.as_ref()),
         };
         let until = until.map(|until| self.now.to_wall(until));
@@ -265,9 +277,21 @@ fn used(rolling: &Rolling, entries: &Entries, now: Timestamp) -> u64 {
     entries.0.iter().filter(|(at, _)| counts(*at)).map(|(_, units)| units).sum()
 }
 
-/// Our own count is what binds.
+/// A refusal is what binds.
+fn of_block(block: &Block) -> (String, String) {
+    let detail = match block.probe {
+        Some(_) => "one call probes whether the block is over".to_owned(),
+        None => block.detail.clone().unwrap_or_default(),
+    };
+    (block.reason.clone().unwrap_or_else(|| "probe".to_owned()), detail)
+}
+
+/// Our own count is what binds, or what the upstream told beside it.
 fn own_count(view: Option<&LimitView>) -> (String, String) {
     let Some(view) = view else { return ("busy".to_owned(), String::new()) };
+    if let Some(detail) = told(view) {
+        return (view.kind.to_owned(), detail);
+    }
     let detail = match (view.kind, view.spent) {
         ("budget", Some(spent)) => match view.zone {
             Some(zone) => {
@@ -278,11 +302,28 @@ fn own_count(view: Option<&LimitView>) -> (String, String) {
         ("rolling", Some(spent)) => format!("{spent} of {} are spent in this span", view.amount),
         ("concurrency", Some(spent)) => format!("{spent} of {} are in flight", view.amount),
         _ => match view.effective_rate {
-            Some(rate) => format!("paced at {} a second", rounded(rate)),
+            Some(rate) => {
+                let slowed = if view.slowed.is_some() { " after refusals" } else { "" };
+                format!("paced at {} a second{slowed}", rounded(rate))
+            }
             None => String::new(),
         },
     };
     (view.kind.to_owned(), detail)
+}
+
+/// What the upstream told is what binds: it is less than our own count leaves.
+fn told(view: &LimitView) -> Option<String> {
+    let left = view.remaining?;
+    let ours = match view.spent {
+        Some(spent) if left < view.amount.saturating_sub(spent) => {
+            format!(" (we count {spent} of {})", view.amount)
+        }
+        Some(_) => return None,
+        None if left == 0 => String::new(),
+        None => return None,
+    };
+    Some(format!("the upstream says {left} are left{ours}"))
 }
 
 fn rounded(rate: f64) -> String {

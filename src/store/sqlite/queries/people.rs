@@ -310,6 +310,8 @@ pub(in crate::store::sqlite) const INSTANCES_FORGET: &str = "DELETE FROM limit_i
     WHERE probe_call IS NULL AND refusals = 0 AND (tat IS NULL OR tat < :idle)
       AND (blocked_until IS NULL OR blocked_until < :idle)
       AND (stands_since IS NULL OR stands_since < :idle)
+      AND (reported_until IS NULL OR reported_until < :idle) AND (ask_at IS NULL OR ask_at < :idle)
+      AND (slowed_at IS NULL OR slowed_at < :idle)
       AND NOT EXISTS (SELECT 1 FROM partition WHERE waits_on = limit_instance.id)
       AND NOT EXISTS (SELECT 1 FROM partition WHERE gate_id = limit_instance.id)
       AND NOT EXISTS (SELECT 1 FROM in_flight WHERE instance_id = limit_instance.id)

@@ -26,6 +26,8 @@ pub(super) struct Carried {
     pub partition: i64,
     pub partition_key: String,
     pub repeatable: bool,
+    /// Its slot, while it is leased.
+    pub slot: Option<Timestamp>,
     /// What may go back; nothing of a lease that ran out: what was spent stays spent.
     pub taken: Vec<TakenFrom>,
     /// Whether the partition's last call but for refusals was answered at all.
@@ -91,7 +93,8 @@ impl Carried {
     fn leased(row: &Row<'_>) -> rusqlite::Result<Carried> {
         let taken: String = row.get("taken")?;
         let taken = serde_json::from_str(&taken).unwrap_or_default();
-        Carried::whole(row, row.get("repeatable")?, taken)
+        let slot = Some(Timestamp::from_nanos(row.get("slot_at")?));
+        Ok(Carried { slot, ..Carried::whole(row, row.get("repeatable")?, taken)? })
     }
 
     fn lost(row: &Row<'_>, upstream: &Upstream) -> rusqlite::Result<Carried> {
@@ -109,6 +112,7 @@ impl Carried {
             partition: row.get("partition_id")?,
             partition_key: row.get("key")?,
             repeatable,
+            slot: None,
             taken,
             answered: row.get("answered")?,
             hard_refusals: row.get("hard_refusals")?,

@@ -79,5 +79,5 @@ fn portion(taken: &TakenFrom, most: u64) -> Option<TakenFrom> {
         Taken::Rolling { at, units } => Taken::Rolling { at: *at, units: most.min(*units) },
         Taken::Rate { .. } | Taken::Concurrency => return None,
     };
-    (most > 0).then_some(TakenFrom { instance: taken.instance, what })
+    (most > 0).then(|| TakenFrom { what, ..taken.clone() })
 }

@@ -41,6 +41,16 @@ pub fn told(event: &Event, times: &Times) -> Option<String> {
             let limit = limit.unwrap_or_default();
             format!("{upstream} waits{limit} until {}", times.near_and_far(*until))
         }
+        Event::QuotaTold { upstream, limit, key, remaining } => {
+            let what = what(upstream, Some(limit), &why::key(key));
+            match remaining {
+                Ok(left) => format!("{what}: the upstream says {left} are left"),
+                Err(why) => format!(
+                    "{what}: the upstream does not say what is left, our own count stands ({})",
+                    visible(why)
+                ),
+            }
+        }
         other => return of_the_machine(other),
     })
 }
