@@ -35,6 +35,7 @@ mod processes {
     mod reboot;
     mod redirect;
     mod refusal;
+    mod results;
     mod secrets;
     mod store_trouble;
     mod terminal;

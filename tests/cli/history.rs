@@ -129,6 +129,46 @@ fn results_are_csv_by_themselves() {
 }
 
 #[test]
+fn a_field_of_a_body_that_was_not_kept_is_refused() {
+    let bench = bench();
+    answer_all(&bench);
+    let way = "the quota file of free says [keep] body = \"refusals\"; with \"all\"";
+    bench.run("results --field price=/price").ends(2).complains(&[
+        "`price` is not kept",
+        "2 answered jobs without",
+        way,
+    ]);
+    let said = bench.run("results --field price=/price --state failed --fields id").ends(0);
+    assert_eq!(said.out, "id,price\n2,\n", "that body was kept, and is no JSON");
+    bench.write("quotas/free.toml", format!("{FREE}[keep]\nbody = \"all\"\n"));
+    let way = "leave out those from before it said [keep] body = \"all\"";
+    bench.run("results --fields body").ends(2).complains(&[way, "--since or --after"]);
+    bench.run("results --field status=/x").ends(2).complains(&["a `status` of its own"]);
+    bench
+        .run("results --field stock=stock")
+        .ends(2)
+        .complains(&["no JSON pointer", "stock=/stock"]);
+}
+
+#[test]
+fn a_table_that_cannot_be_written_says_what_to_do() {
+    let bench = bench();
+    answer_all(&bench);
+    let refused = |line: &str, says: &[&str]| bench.run(line).ends(2).complains(says);
+    refused("results --sqlite store.db", &["is a store of Paceline's own"]);
+    refused("results --sqlite no/such/out.db", &["cannot be opened", "another file with --sqlite"]);
+    bench
+        .write("text.db", "no database, but as long as the head of one would have to be".repeat(9));
+    refused("results --sqlite text.db", &["is no SQLite file"]);
+    refused("results --sqlite o.db --format csv", &["cannot be used with"]);
+    refused("results --upsert isbn", &["--sqlite"]);
+    refused("results --sqlite o.db --upsert ean", &["no `ean` to replace a row by", "--upsert"]);
+    let conn = rusqlite::Connection::open(bench.path("o.db")).unwrap();
+    conn.execute_batch("CREATE TABLE old (isbn INTEGER)").unwrap();
+    refused("results --sqlite o.db --table old", &["`isbn`", "INTEGER", "make it TEXT"]);
+}
+
+#[test]
 fn the_log_has_a_line_an_attempt() {
     let bench = bench();
     answer_all(&bench);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use paceline::job::JobId;
 use paceline::reading::Reason;
-use paceline::store::{Cursor, Filter, Store};
+use paceline::store::{Cursor, Filter, KeptBody, Store};
 use serde_json::json;
 
 use crate::world::{FREE, Make, World, daily, limit, said, secs};
@@ -51,6 +51,28 @@ pub fn a_block_that_is_not_over_is_kept<S: Store>(make: Make<'_, S>) {
     w.pass(secs(29 * 86_400));
     tidy_all(&w);
     assert_eq!(w.nothing(), Some(hint));
+}
+
+pub fn a_result_has_the_body_of_its_last_attempt_alone<S: Store>(make: Make<'_, S>) {
+    let w = World::new(make, FREE);
+    let job = w.add(1, &[])[0];
+    let text = "the same again ".repeat(99).into_bytes();
+    let body = Some(KeptBody { bytes: text, cut: true });
+    let call = w.one();
+    let mut refused = w.answer(&call, said(Reason::Transient));
+    refused.body = body.clone();
+    refused.status = Some(503);
+    w.settle(refused);
+    let bodies = || w.wait(w.store.last_bodies(vec![job])).unwrap();
+    let bodiless = |after| w.wait(w.store.bodiless(Filter::default(), after)).unwrap();
+    assert_eq!((bodies().remove(&job), bodiless(None)), (body, 0), "whole, and not ended yet");
+    w.pass(secs(60));
+    let mut done = w.answer(&w.one(), said(Reason::Ok));
+    done.status = Some(200);
+    w.settle(done);
+    assert_eq!((bodies().remove(&job), bodiless(None)), (None, 1), "a refusal's body is no result");
+    let all = w.wait(w.store.ended(Filter::default(), None, None)).unwrap();
+    assert_eq!(bodiless(all.last().copied()), 0);
 }
 
 pub fn results_are_told_in_the_order_in_which_they_ended<S: Store>(make: Make<'_, S>) {

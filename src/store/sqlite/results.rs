@@ -34,8 +34,7 @@ pub(super) fn ended(
         None => queries::ended_where(&condition),
     };
     values.extend(conditions);
-    let (ended_at, job) =
-        after.map_or((i64::MIN, 0), |cursor| (cursor.ended_at.as_nanos(), cursor.job.0));
+    let [ended_at, job] = place(after);
     let most = filter.limit.map_or(-1, super::usage::stored);
     values.extend([ended_at, job, most].map(Value::from));
     let mut query = conn.prepare(&sql)?;
@@ -44,6 +43,24 @@ pub(super) fn ended(
         Ok(Cursor { ended_at, job: JobId(row.get(0)?) })
     })?;
     rows.collect()
+}
+
+/// Ended jobs that fit the filter, were answered, and whose answer was not kept.
+pub(super) fn bodiless(
+    conn: &Connection,
+    filter: &Filter,
+    after: Option<Cursor>,
+) -> rusqlite::Result<u64> {
+    let (condition, mut values) = queries::job_filter(filter);
+    values.extend(place(after).map(Value::from));
+    let sql = queries::bodiless_where(&condition);
+    let count: i64 = conn.query_row(&sql, params_from_iter(values), |row| row.get(0))?;
+    Ok(u64::try_from(count).unwrap_or(0))
+}
+
+/// What comes after the cursor, or everything.
+fn place(after: Option<Cursor>) -> [i64; 2] {
+    after.map_or([i64::MIN, 0], |cursor| [cursor.ended_at.as_nanos(), cursor.job.0])
 }
 
 pub(super) fn names(conn: &Connection, filter: &Filter) -> rusqlite::Result<ResultNames> {

@@ -41,6 +41,8 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     let conn = connect(path, 16)?;
     let at = |error| trouble::of(path, error);
     recognise(&conn, path)?;
+    // Of a new file only: room that comes free can be given back page by page, beside other work.
+    conn.pragma_update(None, "auto_vacuum", "incremental").map_err(at)?;
     enter_wal(&conn).map_err(at)?;
     conn.pragma_update(None, "wal_autocheckpoint", 0).map_err(at)?;
     migrate(&conn, path, MIGRATIONS)?;
@@ -93,6 +95,16 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(StoreError::Open { path: path.to_owned(), source: error.into() }),
     }
+}
+
+/// Whether the file is a store; of any version. Nothing is made where nothing is.
+pub fn is_store(path: &Path) -> bool {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let id = Connection::open_with_flags(path, flags).and_then(|conn| {
+        conn.busy_timeout(BUSY_TIMEOUT)?;
+        conn.pragma_query_value(None, "application_id", |row| row.get::<_, i64>(0))
+    });
+    id.is_ok_and(|id| id == APPLICATION_ID)
 }
 
 /// Refuses a file that somebody else made, before anything is written to it.

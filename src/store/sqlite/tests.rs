@@ -28,7 +28,6 @@ const SCANS: &[(&str, &str)] = &[
     ("PARTITIONS_BUSY", "all partitions of an upstream, for people"),
     ("HELD_JOBS", "all held partitions"),
     ("DEDUPE_FORGET", "all marks, when tidying"),
-    ("BODIES_FORGET", "all bodies, when tidying"),
     ("WINDOWS_FORGET", "all windows, when tidying"),
     ("INSTANCES_FORGET", "all instances, when tidying"),
     ("TABLE_COUNT", "SQLite's own table"),

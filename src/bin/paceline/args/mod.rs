@@ -124,7 +124,7 @@ pub enum Command {
     Loads(look::LoadsArgs),
     /// List attempts: when, what, status, reason
     Log(look::LogArgs),
-    /// Write answers as CSV or JSON lines
+    /// Write answers as CSV, JSON lines, or into a SQLite table
     Results(look::ResultsArgs),
     /// Show what budgets have left, or record units spent elsewhere
     Budget(look::BudgetArgs),

@@ -41,17 +41,15 @@ async fn by_age(store: &SqliteStore, context: &Context) -> anyhow::Result<Exit> 
     let tidied = store.tidy().await?;
     if context.global.json {
         context.out.json(&json!({
-            "pruned": pruned, "marks": tidied.marks, "bodies": tidied.bodies,
-            "instances": tidied.instances,
+            "pruned": pruned, "marks": tidied.marks, "instances": tidied.instances,
         }))?;
     } else if !context.global.quiet {
         let text = format!("{} pruned", count(pruned, "job"));
         context.out.text(&text)?;
         if context.global.verbose > 0 {
             context.note(&format!(
-                "also removed: {} day marks, {} bodies, {} idle limit instances",
+                "also removed: {} day marks, {} idle limit instances",
                 grouped(tidied.marks),
-                grouped(tidied.bodies),
                 grouped(tidied.instances)
             ));
         }

@@ -107,13 +107,6 @@ pub(in crate::store::sqlite) fn forget_redirects(condition: &str) -> String {
 
 pub(in crate::store::sqlite) const PRUNE: &str = "DELETE FROM job";
 
-pub(in crate::store::sqlite) fn prune_bodies(condition: &str) -> String {
-    format!(
-        "DELETE FROM body WHERE call_id IN (SELECT call_id FROM attempt WHERE job_id IN \
-         (SELECT id FROM job WHERE {condition} AND {NOT_RUNNING} ORDER BY id LIMIT ?))"
-    )
-}
-
 pub(in crate::store::sqlite) fn act_set(
     priority: Option<u8>,
     deadline_at: Option<Option<i64>>,
@@ -175,10 +168,11 @@ pub(in crate::store::sqlite) const PARTITION_JOBS: &str = "SELECT
     (SELECT count(*) FROM job WHERE partition_id = ?1 AND state = 'queued')
     - (SELECT count(*) FROM call JOIN running ON running.call_id = call.id
        WHERE call.partition_id = ?1)";
-pub(in crate::store::sqlite) const BODY: &str = "SELECT bytes, cut FROM body WHERE call_id = ?1";
-pub(in crate::store::sqlite) const LAST_BODY: &str = "SELECT body.bytes, body.cut FROM attempt
-    JOIN body ON body.call_id = attempt.call_id
-    WHERE attempt.job_id = ?1 ORDER BY attempt.n DESC LIMIT 1";
+pub(in crate::store::sqlite) const BODY: &str =
+    "SELECT bytes, packed, cut FROM body WHERE call_id = ?1";
+/// The body of the last attempt alone: an earlier one's is no result.
+pub(in crate::store::sqlite) const LAST_BODY: &str = "SELECT body.bytes, body.packed, body.cut
+    FROM body WHERE call_id = (SELECT call_id FROM attempt WHERE job_id = ?1 ORDER BY n DESC LIMIT 1)";
 
 pub(in crate::store::sqlite) fn jobs_where(condition: &str) -> String {
     format!(
@@ -240,10 +234,11 @@ pub(in crate::store::sqlite) fn running_where(condition: &str) -> String {
     format!("SELECT count(*) FROM running JOIN job ON job.id = running.job_id WHERE {condition}")
 }
 
-/// After the condition's values: the cursor's two, and the number.
+/// After the condition's values: the cursor's two, and the number. By any other index each page would
+/// sort all that is left.
 pub(in crate::store::sqlite) fn ended_where(condition: &str) -> String {
     format!(
-        "SELECT job.id, job.ended_at FROM job \
+        "SELECT job.id, job.ended_at FROM job INDEXED BY job_ended \
          WHERE {condition} AND job.ended_at IS NOT NULL AND (job.ended_at, job.id) > (?, ?) \
          ORDER BY job.ended_at, job.id LIMIT ?"
     )
@@ -256,6 +251,17 @@ pub(in crate::store::sqlite) fn ended_latest_where(condition: &str) -> String {
          (PARTITION BY coalesce(job.columns ->> ?, job.id) ORDER BY job.ended_at DESC, job.id DESC) \
          AS place FROM job WHERE {condition} AND job.ended_at IS NOT NULL) \
          WHERE place = 1 AND (ended_at, id) > (?, ?) ORDER BY ended_at, id LIMIT ?"
+    )
+}
+
+/// Answered jobs whose answer was not kept; after the condition's values: the cursor's two.
+pub(in crate::store::sqlite) fn bodiless_where(condition: &str) -> String {
+    format!(
+        "SELECT count(*) FROM job INDEXED BY job_ended \
+         WHERE {condition} AND job.ended_at IS NOT NULL AND (job.ended_at, job.id) > (?, ?) \
+         AND EXISTS (SELECT 1 FROM attempt WHERE job_id = job.id AND n = job.attempts \
+                     AND status IS NOT NULL \
+                     AND NOT EXISTS (SELECT 1 FROM body WHERE body.call_id = attempt.call_id))"
     )
 }
 
@@ -274,8 +280,6 @@ pub(in crate::store::sqlite) fn column_path(name: &str) -> String {
 
 // ---- tidying
 
-pub(in crate::store::sqlite) const BODIES_FORGET: &str =
-    "DELETE FROM body WHERE call_id NOT IN (SELECT call_id FROM attempt)";
 pub(in crate::store::sqlite) const WINDOWS_FORGET: &str = "DELETE FROM budget_window
     WHERE window_start < :windows AND coalesce(last_at, window_start) < :windows";
 /// A window that is still open, and those just before it, keep their count.
