@@ -36,6 +36,7 @@ mod processes {
     mod redirect;
     mod refusal;
     mod results;
+    mod retention;
     mod secrets;
     mod store_trouble;
     mod terminal;

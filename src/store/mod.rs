@@ -6,6 +6,7 @@
 
 pub mod error;
 pub mod filter;
+pub mod retention;
 pub mod sqlite;
 pub mod views;
 

@@ -16,10 +16,12 @@ const WINDOWS_KEPT: Duration = Duration::from_secs(62 * 86_400);
 
 pub(super) fn tidy(txn: &Txn<'_>) -> rusqlite::Result<Tidied> {
     let now = txn.now;
-    let today = now.wall.as_nanos().div_euclid(crate::clock::nanos(DAY));
+    // Whoever sets the clock ahead, and back again, lets nobody in twice.
+    let wall = now.wall.min(now.store);
+    let today = wall.as_nanos().div_euclid(crate::clock::nanos(DAY));
     let marks = txn.conn.execute(queries::DEDUPE_FORGET, [today - 1])?;
     let idle = (now.store - DAY).as_nanos();
-    let windows = (now.wall.min(now.store) - WINDOWS_KEPT).as_nanos();
+    let windows = (wall - WINDOWS_KEPT).as_nanos();
     txn.conn.execute(queries::WINDOWS_FORGET, named_params! { ":windows": windows })?;
     let instances = txn
         .conn
