@@ -66,7 +66,8 @@ pub struct LoadsArgs {}
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   paceline log distributor --since 1h
-  paceline log --url https://www.example.com/new-page
+  paceline log --url https://www.example.com/new-page --since 2d
+  paceline log --load autumn --reason rate_limited
   paceline log --since 2026-11-30 --csv > log.csv
 
 A call that got no answer has no status. An attempt that was lost with its process has no reason
@@ -80,6 +81,15 @@ pub struct LogArgs {
     /// Of this URL
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
+    /// Of this load
+    #[arg(long, value_name = "NAME")]
+    pub load: Option<String>,
+    /// That came to this reason, such as not_found
+    #[arg(long, value_name = "REASON")]
+    pub reason: Option<String>,
+    /// Of a job whose column has this value; may be given more than once
+    #[arg(long = "where", value_name = "COLUMN=VALUE")]
+    pub columns: Vec<Pair>,
     /// The latest so many
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,

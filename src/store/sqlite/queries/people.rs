@@ -203,6 +203,18 @@ pub(in crate::store::sqlite) fn attempt_filter(
         parts.push("(job.url = ? OR job.columns ->> '$.url' = ?)".to_owned());
         values.extend([Value::from(url.clone()), Value::from(url.clone())]);
     }
+    if let Some(load) = &filter.load {
+        parts.push("job.load_id = (SELECT id FROM load WHERE name = ?)".to_owned());
+        values.push(Value::from(load.clone()));
+    }
+    if let Some(reason) = &filter.reason {
+        parts.push("attempt.reason = ?".to_owned());
+        values.push(Value::from(reason.clone()));
+    }
+    for (name, value) in &filter.columns {
+        parts.push("job.columns ->> ? = ?".to_owned());
+        values.extend([Value::from(column_path(name)), Value::from(value.clone())]);
+    }
     if !filter.upstreams.is_empty() {
         let marks = vec!["?"; filter.upstreams.len()].join(", ");
         parts.push(format!("upstream.name IN ({marks})"));
