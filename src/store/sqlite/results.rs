@@ -68,7 +68,9 @@ pub(super) fn names(conn: &Connection, filter: &Filter) -> rusqlite::Result<Resu
     let of = |object: &str| -> rusqlite::Result<Vec<String>> {
         let mut query = conn.prepare(&queries::result_names_where(object, &condition))?;
         let rows = query.query_map(params_from_iter(&values), |row| row.get(0))?;
-        rows.collect()
+        let mut names: Vec<String> = rows.collect::<rusqlite::Result<_>>()?;
+        names.sort_unstable();
+        Ok(names)
     };
     Ok(ResultNames { fields: of("fields")?, columns: of("columns")? })
 }

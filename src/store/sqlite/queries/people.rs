@@ -277,11 +277,11 @@ pub(in crate::store::sqlite) fn bodiless_where(condition: &str) -> String {
     )
 }
 
-/// The names in `object` (`columns` or `fields`) of ended jobs.
+/// The names in `object` (`columns` or `fields`) of ended jobs; sorted here, all that there are would be.
 pub(in crate::store::sqlite) fn result_names_where(object: &str, condition: &str) -> String {
     format!(
         "SELECT DISTINCT names.key FROM job, json_each(job.{object}) AS names \
-         WHERE {condition} AND job.ended_at IS NOT NULL ORDER BY names.key"
+         WHERE {condition} AND job.ended_at IS NOT NULL"
     )
 }
 
