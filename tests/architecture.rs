@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// in which it may stand. Tests are free.
 const ONLY_IN: &[(&str, &[&str])] = &[
     ("governor", &["src/dispatch/guard.rs"]),
-    ("rusqlite", &["src/store/sqlite/", "src/output/table.rs"]),
+    ("rusqlite", &["src/store/sqlite/", "src/output/table"]),
     ("reqwest", &["src/dispatch/transport.rs", "src/dispatch/prepare.rs", "src/dispatch/mod.rs"]),
     ("rustls", &["src/dispatch/transport.rs"]),
     ("axum", &["src/practice/"]),

@@ -133,9 +133,6 @@ pub type Tell = Arc<dyn Fn(&Event) + Send + Sync>;
 /// in flight are lost to the others for so long.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// At the end of a run nothing is kept waiting longer for what is too old to go.
-const UPKEEP_AT_END: Duration = Duration::from_secs(2);
-
 /// From a change in the store to the look for upstreams that had no job before.
 const NEWS_PAUSE: Duration = Duration::from_millis(20);
 
@@ -187,7 +184,7 @@ pub async fn run_over<S: Store, T: Transport>(
     // Lanes that are still at work drain before the runner is gone.
     let drained = run.drain().await;
     if ended.is_ok() {
-        run.keep_up_at_end().await;
+        run.upkeep.at_end(&run.store, &run.shared, &run.served).await;
     }
     let retired = run.store.retire(runner).await;
     ended.and(drained)?;
@@ -248,7 +245,7 @@ impl<S: Store, T: Transport, F: Fn(&Upstream) -> Result<T, RunError>> Run<S, F> 
                 Some(ended) = self.lanes.join_next() => joined(ended)?,
                 () = timeline.sleep_until(sweep_at) => {
                     self.sweep().await?;
-                    self.keep_up().await;
+                    self.upkeep.step(&self.store, &self.shared, &self.served).await;
                     if !self.unserved.is_empty() {
                         self.look_for_lanes().await?;
                     }
@@ -340,28 +337,6 @@ impl<S: Store, T: Transport, F: Fn(&Upstream) -> Result<T, RunError>> Run<S, F> 
             // The lanes meet the same trouble, and tell it.
             Err(error) if error.may_pass() => Ok(false),
             Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Tells whether it could be done. Whatever the store says of this it says to the lanes too, which tell
-    /// it; the next step is the same.
-    async fn keep_up(&mut self) -> bool {
-        let step = self.upkeep.step(&self.store, &self.shared.library, self.served.iter()).await;
-        if let Ok(Some(jobs)) = step {
-            self.shared.tell(&Event::Pruned { jobs });
-        }
-        step.is_ok()
-    }
-
-    /// A run from cron may be over before a step came.
-    async fn keep_up_at_end(&mut self) {
-        let until = self.store.now().store + UPKEEP_AT_END;
-        loop {
-            let now = self.store.now().store;
-            let over = now >= until || *self.shared.leave.borrow();
-            if over || self.upkeep.rests(now) || !self.keep_up().await {
-                return;
-            }
         }
     }
 

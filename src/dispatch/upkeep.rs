@@ -1,8 +1,11 @@
 //! What a run does by the way: jobs that `[keep]` no longer keeps are removed, and the room that they took
 //! is given back. Each step is so short that no slot is missed for it.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::events::Event;
+use super::shared::Shared;
 use crate::clock::Timestamp;
 use crate::quota::library::Library;
 use crate::store::retention::{Pass, too_old};
@@ -16,6 +19,9 @@ const JOBS: u64 = 200;
 
 /// Bytes that are given back in one step.
 const ROOM: u64 = 1 << 20;
+
+/// So long at most at the end of a run; the rest waits for the next one.
+const AT_END: Duration = Duration::from_secs(2);
 
 /// What is to be done next.
 #[derive(Debug, Default)]
@@ -36,18 +42,50 @@ enum Stage {
 }
 
 impl Upkeep {
+    /// Does one step for these upstreams. Tells whether it could be done: whatever the store says of this
+    /// it says to the lanes too, which tell it, and the next step is the same.
+    pub async fn step(
+        &mut self,
+        store: &impl Store,
+        shared: &Shared,
+        upstreams: &BTreeSet<String>,
+    ) -> bool {
+        let step = self.one(store, &shared.library, upstreams).await;
+        if let Ok(Some(jobs)) = step {
+            shared.tell(&Event::Pruned { jobs });
+        }
+        step.is_ok()
+    }
+
+    /// Goes on for a while at the end of a run: one from cron may be over before a step came.
+    pub async fn at_end(
+        &mut self,
+        store: &impl Store,
+        shared: &Shared,
+        upstreams: &BTreeSet<String>,
+    ) {
+        let until = store.now().store + AT_END;
+        loop {
+            let now = store.now().store;
+            let over = now >= until || self.rests(now) || *shared.leave.borrow();
+            if over || !self.step(store, shared, upstreams).await {
+                return;
+            }
+        }
+    }
+
     /// Whether nothing is to be done for now.
-    pub fn rests(&self, now: Timestamp) -> bool {
+    fn rests(&self, now: Timestamp) -> bool {
         matches!(self.stage, Stage::Rest(until) if now < until)
     }
 
-    /// Does one step for these upstreams. At the end of a pass it tells how many jobs were removed, where
-    /// any were. One whose quota file cannot be read keeps all: nobody knows for how long.
-    pub async fn step<'n>(
+    /// At the end of a pass it tells how many jobs were removed, where any were. An upstream whose quota
+    /// file cannot be read keeps all: nobody knows for how long.
+    async fn one(
         &mut self,
         store: &impl Store,
         library: &Library,
-        upstreams: impl Iterator<Item = &'n String>,
+        upstreams: &BTreeSet<String>,
     ) -> Result<Option<u64>, StoreError> {
         let now = store.now().store;
         if self.rests(now) {
@@ -55,7 +93,7 @@ impl Upkeep {
         }
         match &mut self.stage {
             Stage::Begin | Stage::Rest(_) => {
-                let declared = upstreams.filter_map(|name| library.get(name).ok());
+                let declared = upstreams.iter().filter_map(|name| library.get(name).ok());
                 let filters = declared.flat_map(|up| too_old(&up.name, &up.keep, now)).collect();
                 self.stage = Stage::Prune(Box::new(Pass::new(filters, JOBS)));
             }
@@ -65,7 +103,7 @@ impl Upkeep {
             },
             Stage::Tidy => {
                 store.tidy().await?;
-                // Room that is free is used again: only where much came free is it worth the work.
+                // Free room is used again: only where some came free is it worth the work.
                 self.stage = if self.pruned > 0 { Stage::GiveBack } else { rest(now) };
             }
             Stage::GiveBack => {

@@ -4,6 +4,8 @@
 //! Rows are told apart by one column, `key`. One that is there already is replaced, but not by an older
 //! one: `cursor` rises with the order in which jobs ended. So writing the same rows again changes nothing.
 
+mod error;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,6 +14,8 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, params_fro
 use serde_json::{Map, Value};
 
 use super::value;
+pub use error::TableError;
+use error::sorted;
 
 /// How long another program's lock is waited for.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -39,118 +43,6 @@ impl Kind {
             Kind::Text | Kind::Verbatim => " TEXT",
             Kind::Any => "",
         }
-    }
-}
-
-/// Why rows could not be written. Of the chunk that failed nothing was.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TableError {
-    /// The file is none of SQLite's.
-    #[error("{path} is no SQLite file, and is left as it is; choose another with --sqlite")]
-    NotSqlite {
-        /// The file.
-        path: PathBuf,
-    },
-    /// What has that name is no table.
-    #[error("`{table}` in {path} is a {what}; choose another name with --table")]
-    NotATable {
-        /// The file.
-        path: PathBuf,
-        /// The name.
-        table: String,
-        /// A view, say.
-        what: String,
-    },
-    /// A column would change what is written to it.
-    #[error(
-        "the column `{column}` of the table `{table}` in {path} is {declared}, which would change texts \
-         (0012 becomes 12): make it TEXT, leave it out with --fields, or choose another --table"
-    )]
-    WrongType {
-        /// The file.
-        path: PathBuf,
-        /// The table.
-        table: String,
-        /// The column.
-        column: String,
-        /// As it was declared.
-        declared: String,
-    },
-    /// SQLite does not tell small letters from capitals in names.
-    #[error(
-        "`{first}` and `{second}` are one column to SQLite: leave one of them out with --fields"
-    )]
-    SameName {
-        /// One name.
-        first: String,
-        /// The other.
-        second: String,
-    },
-    /// Several rows of the table have the same value in the column that rows are told apart by.
-    #[error(
-        "several rows of the table `{table}` in {path} have the same `{key}`, so that none can be \
-         replaced by it: remove all but one of each, or choose another --table"
-    )]
-    NotUnique {
-        /// The file.
-        path: PathBuf,
-        /// The table.
-        table: String,
-        /// The column.
-        key: String,
-    },
-    /// A row has no value by which it could be told from others.
-    #[error(
-        "the result of job {job} has no `{key}` to replace a row by: leave such jobs out (--load, --upstream, \
-         --where), or choose another column with --upsert"
-    )]
-    NoKey {
-        /// The job.
-        job: String,
-        /// The column.
-        key: String,
-    },
-    /// Somebody else has it locked.
-    #[error("{path} is locked by another program: once it is free, the same command goes through")]
-    Locked {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file or its folder cannot be used.
-    #[error("{path} cannot be opened or written ({detail}): choose another file with --sqlite")]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// What SQLite said.
-        detail: String,
-    },
-    /// The table has a rule of its own that a row breaks.
-    #[error(
-        "a rule of the table `{table}` in {path} forbids a row ({detail}): choose another --table"
-    )]
-    Rule {
-        /// The file.
-        path: PathBuf,
-        /// The table.
-        table: String,
-        /// What SQLite said.
-        detail: String,
-    },
-    /// Anything else that the database said.
-    #[error("{path} could not be written")]
-    Other {
-        /// The file.
-        path: PathBuf,
-        /// What it said.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-}
-
-impl TableError {
-    /// Whether another command line would do.
-    pub fn is_usage(&self) -> bool {
-        !matches!(self, TableError::Locked { .. } | TableError::Other { .. })
     }
 }
 
@@ -363,117 +255,5 @@ fn cell(value: Option<&Value>) -> Cell {
     }
 }
 
-/// What SQLite said, sorted into what can be done about it.
-fn sorted(path: &Path, table: &str, error: rusqlite::Error) -> TableError {
-    let (path, detail) = (path.to_owned(), error.to_string());
-    match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => TableError::Locked { path },
-        Some(ErrorCode::NotADatabase) => TableError::NotSqlite { path },
-        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
-            TableError::Open { path, detail }
-        }
-        Some(ErrorCode::ConstraintViolation) => {
-            TableError::Rule { path, table: table.to_owned(), detail }
-        }
-        _ => TableError::Other { path, source: Box::new(error) },
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn columns() -> Vec<(String, Kind)> {
-        let of = |name: &str, kind| (name.to_owned(), kind);
-        vec![
-            of("id", Kind::Integer),
-            of("isbn", Kind::Verbatim),
-            of("stock", Kind::Any),
-            of(CURSOR, Kind::Text),
-        ]
-    }
-
-    fn row(id: u64, isbn: &str, stock: Value) -> Map<String, Value> {
-        let row =
-            json!({"id": id, "isbn": isbn, "stock": stock, "cursor": format!("100{id}-{id}")});
-        row.as_object().cloned().unwrap()
-    }
-
-    fn text(path: &Path, sql: &str) -> String {
-        Connection::open(path).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
-    }
-
-    #[test]
-    fn each_value_keeps_its_type() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("out.db");
-        let mut out = TableOut::open(&path, "stock \"1\"", "isbn", &columns()).unwrap();
-        let stocks = [
-            json!(12),
-            json!(0.5),
-            json!("0012"),
-            json!(true),
-            json!(null),
-            json!([1, "a"]),
-            json!(18_446_744_073_709_551_615_u64),
-        ];
-        let numbered = (1..).zip(stocks);
-        let rows: Vec<_> = numbered.map(|(id, stock)| row(id, &format!("00{id}"), stock)).collect();
-        out.write(&rows).unwrap();
-        let found = text(
-            &path,
-            "SELECT group_concat(isbn || ' ' || typeof(isbn) || ' ' || typeof(stock) || ' ' \
-             || coalesce(stock, ''), '; ') FROM \"stock \"\"1\"\"\"",
-        );
-        assert_eq!(
-            found,
-            "001 text integer 12; 002 text real 0.5; 003 text text 0012; 004 text integer 1; \
-             005 text null ; 006 text text [1,\"a\"]; 007 text text 18446744073709551615"
-        );
-    }
-
-    #[test]
-    fn a_row_is_replaced_and_never_by_an_older_one() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("out.db");
-        let mut out = TableOut::open(&path, "stock", "isbn", &columns()).unwrap();
-        out.write(&[row(2, "a", json!(2)), row(3, "a", json!(3))]).unwrap();
-        out.write(&[row(1, "a", json!(1)), row(4, "b", json!(4))]).unwrap();
-        let all = "SELECT group_concat(isbn || stock) FROM (SELECT * FROM stock ORDER BY isbn)";
-        assert_eq!(text(&path, all), "a3,b4");
-        let refused = out.write(&[row(5, "c", json!(5)), row(6, "", json!(6))]).unwrap_err();
-        assert!(refused.to_string().contains("job 6 has no `isbn`"), "{refused}");
-        assert_eq!(text(&path, all), "a3,b4", "all of a chunk or nothing");
-    }
-
-    #[test]
-    fn a_table_that_is_there_grows_and_keeps_what_it_has() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("out.db");
-        let conn = Connection::open(&path).unwrap();
-        let own = "CREATE TABLE stock (ISBN TEXT PRIMARY KEY, shelf TEXT);
-            INSERT INTO stock VALUES ('a', 'left'), ('b', 'right');
-            CREATE TABLE numbers (isbn INTEGER); CREATE VIEW seen AS SELECT 1 AS isbn;
-            CREATE TABLE twice (isbn TEXT); INSERT INTO twice VALUES ('a'), ('a');";
-        conn.execute_batch(own).unwrap();
-        let mut out = TableOut::open(&path, "stock", "isbn", &columns()).unwrap();
-        out.write(&[row(1, "a", json!(7))]).unwrap();
-        let all = "SELECT group_concat(isbn || shelf || coalesce(stock, '-')) FROM stock";
-        assert_eq!(text(&path, all), "aleft7,bright-");
-        let refused = |table: &str, says: &str| {
-            let error = TableOut::open(&path, table, "isbn", &columns()).unwrap_err();
-            assert!(error.to_string().contains(says) && error.is_usage(), "{error}");
-        };
-        refused("numbers", "`isbn` of the table `numbers`");
-        refused("seen", "is a view");
-        refused("twice", "have the same `isbn`");
-        let both = [columns(), vec![("ISBN".to_owned(), Kind::Verbatim)]].concat();
-        let error = TableOut::open(&path, "other", "isbn", &both).unwrap_err();
-        assert!(error.to_string().contains("`isbn` and `ISBN` are one"), "{error}");
-        std::fs::write(&path, "no database at all, but long enough to be read as one".repeat(9))
-            .unwrap();
-        refused("stock", "is no SQLite file");
-    }
-}
+mod tests;

@@ -143,6 +143,9 @@ fn a_field_of_a_body_that_was_not_kept_is_refused() {
     bench.write("quotas/free.toml", format!("{FREE}[keep]\nbody = \"all\"\n"));
     let way = "leave out those from before it said [keep] body = \"all\"";
     bench.run("results --fields body").ends(2).complains(&[way, "--since or --after"]);
+    bench.run("results --fields isbn,stok").ends(2).complains(&["`stok`", "did you mean `stock`?"]);
+    bench.run("results --fields price").ends(2).complains(&["no result has", "--field price=/"]);
+    bench.run("results --fields price --state expired").ends(0);
     bench.run("results --field status=/x").ends(2).complains(&["a `status` of its own"]);
     bench
         .run("results --field stock=stock")

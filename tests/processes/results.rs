@@ -208,3 +208,45 @@ fn each_job_of_a_batch_has_its_own_part_of_the_answer() {
     good(world.run(&["prune", "2"]));
     assert_eq!(bodies(), 0);
 }
+
+/// Makes `jobs` of the one job that ended, each with a body of 64 KiB where `bodies` says so.
+fn multiply(world: &World, jobs: u64, bodies: bool) {
+    let body =
+        "INSERT INTO body SELECT n, CAST(printf('%.*c', 65536, 'x') AS BLOB), 0, 0, 1 FROM more;";
+    let bodies = if bodies { body } else { "" };
+    let sql = format!(
+        "CREATE TEMP TABLE more AS WITH RECURSIVE count (n) AS
+             (SELECT 1001 UNION ALL SELECT n + 1 FROM count LIMIT {jobs}) SELECT n FROM count;
+         CREATE TEMP TABLE twin AS SELECT * FROM job;
+         UPDATE twin SET dedupe = NULL;
+         INSERT INTO job SELECT more.n, upstream_id, partition_id, load_id, shape_id, url, columns, state,
+             priority, due_at, deadline_at, repeatable, added_at, attempts, failures, refused_hard, dedupe,
+             ended_at, status, reason, detail, fields, limit_name, could_go_at FROM more, twin;
+         INSERT INTO attempt (job_id, n, call_id, sent_at, ended_at, status, reason)
+             SELECT n, 1, n, 1, 1, 200, 'ok' FROM more; {bodies}"
+    );
+    world.sql().execute_batch(&sql).unwrap();
+}
+
+#[test]
+fn memory_does_not_grow_with_what_comes_out() {
+    let few = stock("[results]\nfields = { stock = \"/stock\" }\n");
+    few.add(0, 1);
+    good(few.run(&["run", "--quiet"]));
+    let peak = |world: &World, more: &[&str], rows: usize| {
+        let ran = good(world.run(&[&["results", "--output", "out.csv"], more].concat()));
+        let written = std::fs::read_to_string(world.home.path("out.csv")).unwrap();
+        assert_eq!(written.lines().count(), rows + 1);
+        ran.peak
+    };
+    let small = peak(&few, &[], 1);
+    multiply(&few, 30_000, false);
+    let large = peak(&few, &[], 30_001);
+    assert!(large < small + 16 * 1024, "{small} and {large} KiB");
+    let kept = stock("[keep]\nbody = \"all\"\n");
+    kept.add(0, 1);
+    good(kept.run(&["run", "--quiet"]));
+    multiply(&kept, 1000, true);
+    let large = peak(&kept, &["--fields", "id,body"], 1001);
+    assert!(large < small + 32 * 1024, "{small} and {large} KiB with bodies");
+}

@@ -41,12 +41,19 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     let conn = connect(path, 16)?;
     let at = |error| trouble::of(path, error);
     recognise(&conn, path)?;
-    // Of a new file only: room that comes free can be given back page by page, beside other work.
-    conn.pragma_update(None, "auto_vacuum", "incremental").map_err(at)?;
     enter_wal(&conn).map_err(at)?;
     conn.pragma_update(None, "wal_autocheckpoint", 0).map_err(at)?;
     migrate(&conn, path, MIGRATIONS)?;
     Ok(conn)
+}
+
+/// Of a new file only: room that comes free can be given back page by page, beside other work. Of any other
+/// this would write to the disk, and change nothing.
+fn shape_new(conn: &Connection) -> rusqlite::Result<()> {
+    match conn.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0))? {
+        0 => conn.pragma_update(None, "auto_vacuum", "incremental"),
+        _ => Ok(()),
+    }
 }
 
 /// A new file's first switch to the write-ahead log. SQLite does not wait for the lock that it takes,
@@ -54,7 +61,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
 fn enter_wal(conn: &Connection) -> rusqlite::Result<()> {
     let mut tries = 0;
     loop {
-        match conn.pragma_update(None, "journal_mode", "wal") {
+        match shape_new(conn).and_then(|()| conn.pragma_update(None, "journal_mode", "wal")) {
             Err(error) if is_busy(&error) && tries < WAL_TRIES => tries += 1,
             entered => return entered,
         }

@@ -1,6 +1,9 @@
 //! The names of a table's columns: a result's own fields, extracted ones, the row's columns, the cursor.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use paceline::output::table::{CURSOR, Kind};
+use paceline::quota::declare::nearest;
 use paceline::report::jobs::{RESULT_FIELDS, RESULT_RESERVED};
 use paceline::store::sqlite::SqliteStore;
 use paceline::store::{Filter, Store as _};
@@ -8,6 +11,7 @@ use paceline::store::{Filter, Store as _};
 use super::bodies::Bodies;
 use crate::args::look::ResultsArgs;
 use crate::context::Context;
+use crate::exit::wrong;
 
 /// Names in their order.
 #[derive(Debug)]
@@ -28,6 +32,9 @@ impl Names {
         context: &Context,
     ) -> anyhow::Result<Names> {
         let taken = bodies.fields.iter().map(|(name, _)| name.clone());
+        if let Some(asked) = &args.fields {
+            check(asked, bodies, filter, store, context).await?;
+        }
         if let (Some(asked), None) = (&args.fields, &args.sqlite) {
             return Ok(Names { all: joined(asked.clone(), taken), fields: Vec::new() });
         }
@@ -74,6 +81,46 @@ impl Names {
         };
         all.into_iter().map(|name| (name.clone(), kind(&name))).collect()
     }
+}
+
+/// Refuses a name that no result has: an empty column would say that the answers had no such field.
+async fn check(
+    asked: &[String],
+    bodies: &Bodies,
+    filter: &Filter,
+    store: &SqliteStore,
+    context: &Context,
+) -> anyhow::Result<()> {
+    let one = Filter { limit: Some(1), ..filter.clone() };
+    let Some(first) = store.ended(one, None, None).await?.pop() else { return Ok(()) };
+    let first = Filter { ids: vec![first.job], ..Filter::default() };
+    let mut known: BTreeSet<String> =
+        RESULT_FIELDS.into_iter().chain(RESULT_RESERVED).map(str::to_owned).collect();
+    known.extend(bodies.fields.iter().map(|(name, _)| name.clone()));
+    for upstream in context.declared(store).await?.into_values() {
+        known.extend(upstream.results.keys().cloned());
+    }
+    for job in store.jobs(first, BTreeMap::new()).await? {
+        known.extend(job.columns.into_keys());
+        known.extend(job.fields.into_keys());
+    }
+    let is_unknown = |known: &BTreeSet<String>, name: &&String| {
+        let column = name.strip_prefix("columns.").unwrap_or(name);
+        !known.contains(*name) && !known.contains(column)
+    };
+    if !asked.iter().any(|name| is_unknown(&known, &name)) {
+        return Ok(());
+    }
+    // Most have all that is asked for: only now is it worth a look at each.
+    let found = store.result_names(filter.clone()).await?;
+    known.extend(found.fields.into_iter().chain(found.columns));
+    let Some(name) = asked.iter().find(|name| is_unknown(&known, name)) else { return Ok(()) };
+    let near = nearest(name, known.iter().map(String::as_str));
+    let meant = near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
+    wrong(format!(
+        "no result has a field `{name}`{meant}: it is no column of these jobs, and was not taken from their \
+         answers by [results]; `--field {name}=/POINTER` takes it from answers that were kept"
+    ))
 }
 
 fn is_taken(bodies: &Bodies, name: &str) -> bool {
