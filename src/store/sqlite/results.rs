@@ -31,7 +31,7 @@ pub(super) fn ended(
             values.push(queries::column_path(column).into());
             queries::ended_latest_where(&condition)
         }
-        None => queries::ended_where(&condition),
+        None => queries::ended_where(&condition, !filter.ids.is_empty()),
     };
     values.extend(conditions);
     let [ended_at, job] = place(after);

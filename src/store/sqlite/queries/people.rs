@@ -246,11 +246,12 @@ pub(in crate::store::sqlite) fn running_where(condition: &str) -> String {
     format!("SELECT count(*) FROM running JOIN job ON job.id = running.job_id WHERE {condition}")
 }
 
-/// After the condition's values: the cursor's two, and the number. By any other index each page would
-/// sort all that is left.
-pub(in crate::store::sqlite) fn ended_where(condition: &str) -> String {
+/// After the condition's values: the cursor's two, and the number. Unless jobs are `named`, each page would
+/// sort all that is left by any other index.
+pub(in crate::store::sqlite) fn ended_where(condition: &str, named: bool) -> String {
+    let by = if named { "" } else { "INDEXED BY job_ended" };
     format!(
-        "SELECT job.id, job.ended_at FROM job INDEXED BY job_ended \
+        "SELECT job.id, job.ended_at FROM job {by} \
          WHERE {condition} AND job.ended_at IS NOT NULL AND (job.ended_at, job.id) > (?, ?) \
          ORDER BY job.ended_at, job.id LIMIT ?"
     )
