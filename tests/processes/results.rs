@@ -250,3 +250,29 @@ fn memory_does_not_grow_with_what_comes_out() {
     let large = peak(&kept, &["--fields", "id,body"], 1001);
     assert!(large < small + 32 * 1024, "{small} and {large} KiB with bodies");
 }
+
+#[test]
+fn who_polls_by_cursor_while_two_processes_send_sees_each_result_once() {
+    let world = stock("[[limit]]\nname = \"pace\"\nkind = \"rate\"\nrate = \"100/s\"\n");
+    world.add(0, 300);
+    let mut runs = [world.start(&["run", "--quiet"]), world.start(&["run", "--quiet"])];
+    let mut seen: Vec<u64> = Vec::new();
+    let mut after = "0-0".to_owned();
+    let mut polls = 0;
+    loop {
+        let over = runs.iter_mut().all(|run| !run.is_running());
+        let ran = good(world.run(&["results", "--json", "--after", &after]));
+        for line in ran.stdout.lines() {
+            let row: Value = serde_json::from_str(line).unwrap();
+            seen.push(row["id"].as_u64().unwrap());
+            after = row["cursor"].as_str().unwrap().to_owned();
+        }
+        polls += 1;
+        if over {
+            break;
+        }
+    }
+    assert!(polls > 5, "{polls} looks");
+    seen.sort_unstable();
+    assert_eq!(seen, (1..=300).collect::<Vec<_>>());
+}
