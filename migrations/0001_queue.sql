@@ -272,8 +272,15 @@ CREATE TABLE attempt (
 ) STRICT;
 CREATE INDEX attempt_lost ON attempt (call_id) WHERE reason IS NULL;
 
+-- What a call was answered, for as long as one of its attempts is on record.
 CREATE TABLE body (
-    call_id INTEGER PRIMARY KEY,
-    bytes   BLOB NOT NULL,
-    cut     INTEGER NOT NULL CHECK (cut IN (0, 1))  -- there was more
+    call_id  INTEGER PRIMARY KEY,
+    bytes    BLOB NOT NULL,
+    packed   INTEGER NOT NULL CHECK (packed IN (0, 1)),  -- deflated
+    cut      INTEGER NOT NULL CHECK (cut IN (0, 1)),     -- there was more
+    attempts INTEGER NOT NULL CHECK (attempts > 0)       -- that it is the answer to
 ) STRICT;
+CREATE TRIGGER attempt_removed AFTER DELETE ON attempt BEGIN
+    DELETE FROM body WHERE call_id = OLD.call_id AND attempts = 1;
+    UPDATE body SET attempts = attempts - 1 WHERE call_id = OLD.call_id;
+END;

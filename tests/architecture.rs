@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// in which it may stand. Tests are free.
 const ONLY_IN: &[(&str, &[&str])] = &[
     ("governor", &["src/dispatch/guard.rs"]),
-    ("rusqlite", &["src/store/sqlite/"]),
+    ("rusqlite", &["src/store/sqlite/", "src/output/table"]),
     (
         "reqwest",
         &[

@@ -301,6 +301,8 @@ subjects! {
         what_is_idle_is_forgotten_and_what_counts_is_not,
         a_block_that_is_not_over_is_kept,
         results_are_told_in_the_order_in_which_they_ended,
+        pruning_takes_what_is_too_old_and_the_room_is_given_back,
+        a_result_has_the_body_of_its_last_attempt_alone,
     }
     "conformance/model.rs" model {
         any_life_keeps_the_promises,

@@ -40,6 +40,8 @@ mod processes {
     mod redirect;
     mod refusal;
     mod remaining;
+    mod results;
+    mod retention;
     mod secrets;
     mod store_trouble;
     mod story_bing;

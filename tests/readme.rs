@@ -130,7 +130,9 @@ fn night(world: &World, day: &str) -> i32 {
 #[test]
 fn the_nightly_script_goes_through_a_catalogue_pass_by_pass() {
     let daily = "[[limit]]\nname = \"daily\"\nkind = \"budget\"\namount = 5\nper = \"day\"\n";
-    let world = World::with(Config::new(), &format!("{daily}time_zone = \"{}\"\n", calm_zone()));
+    let results = "[results]\nfields = { stock = \"/stock\" }\n";
+    let text = format!("{results}{daily}time_zone = \"{}\"\n", calm_zone());
+    let world = World::with(Config::new(), &text);
     let rows: Vec<String> = (0..8).map(|id| id.to_string()).collect();
     world.home.write("rows.csv", &format!("id\n{}\n", rows.join("\n")));
     let report = || std::fs::read_to_string(world.home.path("report.csv")).ok();

@@ -328,7 +328,7 @@ impl<S: Store, T: Transport> Way<S, T> {
             KeepBody::Refusals => !reasons.all(Reason::is_success),
             KeepBody::None => false,
         };
-        if !wanted || body.is_empty() {
+        if !wanted {
             return None;
         }
         let whole = if cut { body.len().saturating_sub(CUT_EDGE) } else { body.len() };

@@ -20,6 +20,7 @@
 //! | [`Event::ClockStepped`] | somebody set the wall clock |
 //! | [`Event::StoreTrouble`] | the store could not answer; nothing new is sent until it does |
 //! | [`Event::StoreBack`] | the store answers again |
+//! | [`Event::Pruned`] | jobs that `[keep]` no longer keeps were removed |
 //! | [`Event::Draining`] | the runner leaves: nothing new is sent, what is in flight is awaited |
 
 use std::time::Duration;
@@ -179,6 +180,11 @@ pub enum Event {
     },
     /// The store answers again.
     StoreBack,
+    /// Jobs past the age that `[keep]` declares were removed.
+    Pruned {
+        /// How many.
+        jobs: u64,
+    },
     /// The runner leaves.
     Draining {
         /// Calls that have left and are awaited.

@@ -11,6 +11,7 @@
 //! | `prepare` | a request with its secrets filled in |
 //! | `guard` | the last count before a send |
 //! | `transport` | HTTP; `connections`: just so many of them |
+//! | `upkeep` | what is too old goes, by the way |
 
 mod auth;
 mod call;
@@ -22,6 +23,7 @@ pub mod prepare;
 mod question;
 mod shared;
 pub mod transport;
+mod upkeep;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -40,6 +42,7 @@ pub use events::Event;
 use lane::Lane;
 use shared::Shared;
 use transport::{HttpTransport, Transport};
+use upkeep::Upkeep;
 
 /// How long, and for whom, a runner works.
 #[derive(Clone, Debug)]
@@ -181,11 +184,14 @@ pub async fn run_over<S: Store, T: Transport>(
     }
     shared.count_swept(swept);
     shared.tell(&Event::Started { swept });
-    let (served, unserved, lanes) = Default::default();
-    let mut run = Run { store, shared, runner, transport, served, unserved, lanes };
+    let (served, unserved, lanes, upkeep) = Default::default();
+    let mut run = Run { store, shared, runner, transport, served, unserved, lanes, upkeep };
     let ended = run.serve().await;
     // Lanes that are still at work drain before the runner is gone.
     let drained = run.drain().await;
+    if ended.is_ok() {
+        run.upkeep.at_end(&run.store, &run.shared, &run.served).await;
+    }
     let retired = run.store.retire(runner).await;
     ended.and(drained)?;
     retired?;
@@ -216,6 +222,7 @@ struct Run<S, F> {
     /// As [`Report::unserved`].
     unserved: BTreeMap<String, String>,
     lanes: JoinSet<Result<(), RunError>>,
+    upkeep: Upkeep,
 }
 
 impl<S: Store, T: Transport, F: Fn(&Upstream) -> Result<T, RunError>> Run<S, F> {
@@ -244,6 +251,7 @@ impl<S: Store, T: Transport, F: Fn(&Upstream) -> Result<T, RunError>> Run<S, F> 
                 Some(ended) = self.lanes.join_next() => joined(ended)?,
                 () = timeline.sleep_until(sweep_at) => {
                     self.sweep().await?;
+                    self.upkeep.step(&self.store, &self.shared, &self.served).await;
                     if !self.unserved.is_empty() {
                         self.look_for_lanes().await?;
                     }

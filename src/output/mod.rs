@@ -1,4 +1,4 @@
-//! Rows go out: as CSV, or as one JSON object a line.
+//! Rows go out: as CSV, as one JSON object a line, or ([`table`]) into a table of a SQLite file.
 //!
 //! ```
 //! use paceline::output::CsvOut;
@@ -9,6 +9,8 @@
 //! assert_eq!(out.finish()?, b"id,stock,body\n7,,\"a,b\"\n");
 //! # Ok::<(), std::io::Error>(())
 //! ```
+
+pub mod table;
 
 use std::io::{self, Write};
 
@@ -43,7 +45,7 @@ impl<W: Write> CsvOut<W> {
     ///
     /// Where the output cannot be written.
     pub fn row(&mut self, row: &Map<String, Value>) -> io::Result<()> {
-        let cells = self.columns.iter().map(|name| row.get(name).map(cell).unwrap_or_default());
+        let cells = self.columns.iter().map(|name| value(row, name).map(cell).unwrap_or_default());
         self.writer.write_record(cells).map_err(io_error)
     }
 
@@ -55,6 +57,12 @@ impl<W: Write> CsvOut<W> {
     pub fn finish(self) -> io::Result<W> {
         self.writer.into_inner().map_err(|error| io_error(error.into_error().into()))
     }
+}
+
+/// A row's value of that name; `columns.NAME` is found in its object `columns`.
+pub fn value<'r>(row: &'r Map<String, Value>, name: &str) -> Option<&'r Value> {
+    let column = || row.get("columns")?.get(name.strip_prefix("columns.")?);
+    row.get(name).or_else(column)
 }
 
 fn cell(value: &Value) -> String {

@@ -64,6 +64,21 @@ pub fn read_items(
     each.map(|(job, said)| said.unwrap_or_else(|| unsaid(job, answer))).collect()
 }
 
+/// The part of an answer that speaks of the job with these columns: all of it, where answers are not
+/// taken apart.
+pub fn part_of<'v>(upstream: &Upstream, body: &'v Value, job: &Columns) -> Option<&'v Value> {
+    let declared = upstream.batch.as_ref().and_then(|batch| batch.answer.as_ref());
+    let list = declared.and_then(|declared| body.pointer(&declared.items)?.as_array());
+    let (Some(declared), Some(list)) = (declared, list) else { return Some(body) };
+    let agrees = |item: &&Value| {
+        let mut key = declared.key.iter();
+        key.all(|(at, column)| item.pointer(at).map(text).as_ref() == job.get(column))
+    };
+    // Of several that speak of it the last, as when the call settled.
+    let own = list.iter().rev().find(agrees);
+    own.or_else(|| declared.status.is_none().then_some(body))
+}
+
 fn by_key(declared: &BatchAnswer, jobs: &[&Columns]) -> HashMap<Vec<String>, Vec<usize>> {
     let mut known: HashMap<Vec<String>, Vec<usize>> = HashMap::with_capacity(jobs.len());
     for (at, columns) in jobs.iter().enumerate() {
@@ -162,6 +177,21 @@ key = { "/url" = "url" }
         let each = [(0, Reason::Ok), (1, Reason::Unknown), (2, Reason::RateLimited)];
         assert_eq!(short(true, 207, body), each, "of b nothing is said");
         assert_eq!(said(true, 207, body)[2].1, Some(429));
+    }
+
+    #[test]
+    fn a_part_is_found_by_its_key() {
+        let body = serde_json::json!({"n": 1, "results": [{"url": 7}, {"url": "a", "code": 204}]});
+        let part = |more: &str, url: &str| {
+            let upstream = declare::parse("up", "up.toml", &format!("{FILE}{more}")).unwrap();
+            let job = Columns::from([("url".to_owned(), url.to_owned())]);
+            part_of(&upstream, &body, &job).map(Value::to_string)
+        };
+        let status = "status = \"/code\"\n";
+        assert_eq!(part(status, "a").unwrap(), r#"{"code":204,"url":"a"}"#);
+        assert_eq!(part(status, "7").unwrap(), r#"{"url":7}"#);
+        assert_eq!(part(status, "b"), None, "of it nothing is said");
+        assert_eq!(part("", "b"), Some(body.to_string()), "it is none of those refused");
     }
 
     #[test]

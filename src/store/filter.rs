@@ -39,6 +39,12 @@ pub struct AttemptFilter {
     pub upstreams: Vec<String>,
     /// Of this address.
     pub url: Option<String>,
+    /// Of a job of this load.
+    pub load: Option<String>,
+    /// That came to this reason.
+    pub reason: Option<String>,
+    /// Of a job whose columns have these values.
+    pub columns: Columns,
     /// Left at or after this (wall time).
     pub since: Option<Timestamp>,
     /// With their bodies.

@@ -7,6 +7,7 @@
 pub mod claimed;
 pub mod error;
 pub mod filter;
+pub mod retention;
 pub mod settled;
 pub mod sqlite;
 pub mod views;
@@ -205,9 +206,13 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// How many jobs that fit the filter are running now, so that no act can change them.
     fn running(&self, filter: Filter) -> impl Future<Output = Result<u64, StoreError>> + Send;
 
-    /// Removes what nobody needs any more: marks of days that are over, bodies without an attempt,
-    /// limit instances that count nothing.
+    /// Removes what nobody needs any more: marks of days that are over, limit instances that count
+    /// nothing.
     fn tidy(&self) -> impl Future<Output = Result<Tidied, StoreError>> + Send;
+
+    /// Gives at most `most` bytes of the room that pruned jobs left back to the system. Tells how many it
+    /// were; 0: there is nothing more to give.
+    fn give_back(&self, most: u64) -> impl Future<Output = Result<u64, StoreError>> + Send;
 
     /// Records units spent elsewhere on a budget or rolling limit, or (`units` negative) fewer.
     fn spend(
@@ -287,6 +292,13 @@ pub trait Store: Clone + Send + Sync + 'static {
         after: Option<Cursor>,
         latest_by: Option<String>,
     ) -> impl Future<Output = Result<Vec<Cursor>, StoreError>> + Send;
+
+    /// How many ended jobs that fit the filter, after the cursor, were answered and have no kept body.
+    fn bodiless(
+        &self,
+        filter: Filter,
+        after: Option<Cursor>,
+    ) -> impl Future<Output = Result<u64, StoreError>> + Send;
 
     /// The names that the results of ended jobs that fit the filter have.
     fn result_names(

@@ -261,8 +261,6 @@ pub struct ResultNames {
 pub struct Tidied {
     /// Marks of `--dedupe day` whose day is over.
     pub marks: u64,
-    /// Bodies whose attempts are gone.
-    pub bodies: u64,
     /// Limit instances that nobody waits for and that count nothing.
     pub instances: u64,
 }

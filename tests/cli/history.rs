@@ -132,6 +132,87 @@ fn results_are_csv_by_themselves() {
 }
 
 #[test]
+fn a_field_of_a_body_that_was_not_kept_is_refused() {
+    let bench = bench();
+    answer_all(&bench);
+    let way = "the quota file of free says [keep] body = \"refusals\"; with \"all\"";
+    bench.run("results --field price=/price").ends(2).complains(&[
+        "`price` is not kept",
+        "2 answered jobs without",
+        way,
+    ]);
+    let said = bench.run("results --field price=/price --state failed --fields id").ends(0);
+    assert_eq!(said.out, "id,price\n2,\n", "that body was kept, and is no JSON");
+    bench.write("quotas/free.toml", format!("{FREE}[keep]\nbody = \"all\"\n"));
+    let way = "leave out those from before it said [keep] body = \"all\"";
+    bench.run("results --fields body").ends(2).complains(&[way, "--since or --after"]);
+    bench.run("results --fields isbn,stok").ends(2).complains(&["`stok`", "did you mean `stock`?"]);
+    bench.run("results --fields price").ends(2).complains(&["no result has", "--field price=/"]);
+    bench.run("results --fields price --state expired").ends(0);
+    bench.run("results --field status=/x").ends(2).complains(&["a `status` of its own"]);
+    bench
+        .run("results --field stock=stock")
+        .ends(2)
+        .complains(&["no JSON pointer", "stock=/stock"]);
+}
+
+#[test]
+fn a_table_that_cannot_be_written_says_what_to_do() {
+    let bench = bench();
+    answer_all(&bench);
+    let refused = |line: &str, says: &[&str]| bench.run(line).ends(2).complains(says);
+    refused("results --sqlite store.db", &["is a store of Paceline's own"]);
+    refused("results --sqlite no/such/out.db", &["cannot be opened", "another file with --sqlite"]);
+    bench
+        .write("text.db", "no database, but as long as the head of one would have to be".repeat(9));
+    refused("results --sqlite text.db", &["is no SQLite file"]);
+    refused("results --sqlite o.db --format csv", &["cannot be used with"]);
+    refused("results --upsert isbn", &["--sqlite"]);
+    refused("results --sqlite o.db --upsert ean", &["no `ean` to replace a row by", "--upsert"]);
+    let conn = rusqlite::Connection::open(bench.path("o.db")).unwrap();
+    conn.execute_batch("CREATE TABLE old (isbn INTEGER)").unwrap();
+    refused("results --sqlite o.db --table old", &["`isbn`", "INTEGER", "make it TEXT"]);
+}
+
+#[test]
+fn whether_a_page_was_submitted_yesterday_is_seen_in_one_look() {
+    let bench = bench();
+    answer_all(&bench);
+    let (url, yesterday) = ("http://127.0.0.1:9/2", "--since 2d");
+    let said = bench.run(&format!("log --url {url} {yesterday}")).ends(0);
+    assert_eq!(said.out.lines().count(), 1);
+    said.tells(&["free job 2 attempt 1 404 not_found", "(as told)"]);
+    bench.run(&format!("show {url}")).ends(0).tells(&["job 2 of free", "404, not_found"]);
+    bench.run_with("add free --csv - --load l", b"isbn,id\n9,z\n").ends(0);
+    let waits = bench.run("log --url http://127.0.0.1:9/9").ends(0);
+    waits.complains(&["no attempt fits; job 4 of that URL is queued: `paceline why 4`"]);
+    let none = bench.run("log --url http://127.0.0.1:9/8").ends(0);
+    assert_eq!((none.out.as_str(), none.err.as_str()), ("", "no attempt fits\n"));
+}
+
+#[test]
+fn who_asks_and_keeps_no_answer_is_told_before_it_is_too_late() {
+    let bench = bench();
+    let note = "of each answer of bare only status and reason will be there";
+    let bare = "name = \"bare\"\n[request]\nurl = \"http://127.0.0.1:9/{isbn}\"\n";
+    let adds = |file: &str, more: &str| {
+        bench.write("quotas/bare.toml", file);
+        bench.run(&format!("add bare --set isbn=1 {more}")).ends(0).err
+    };
+    let said = adds(bare, "");
+    assert!(said.contains(note) && said.contains("[keep] body = \"all\""), "{said}");
+    assert_eq!(said.lines().count(), 1);
+    bench.run("hold bare").ends(0);
+    bench.run("run bare --max-wait 0").ends(4).complains(&[note]);
+    let quiet = bench.run("run bare --max-wait 0 --quiet").ends(4);
+    assert!(!quiet.err.contains(note), "{}", quiet.err);
+    for kept in ["[keep]\nbody = \"all\"\n", "[results]\nfields = { a = \"/a\" }\n"] {
+        assert_eq!(adds(&format!("{bare}{kept}"), ""), "");
+    }
+    assert_eq!(adds(bare, "--method PUT"), "", "it sends, and is told that it was taken");
+}
+
+#[test]
 fn the_log_has_a_line_an_attempt() {
     let bench = bench();
     answer_all(&bench);
@@ -140,9 +221,20 @@ fn the_log_has_a_line_an_attempt() {
     has(&log[0], &["job", "upstream", "url", "n", "sent_at", "status", "reason", "hint_at"]);
     assert_eq!(bench.json("log --limit 1")[0]["job"], 3);
     let csv = bench.run("log --csv").ends(0).out;
-    assert_eq!(csv.lines().next().unwrap(), "job,upstream,url,n,sent_at,status,reason,hint_at");
+    assert_eq!(
+        csv.lines().next().unwrap(),
+        "job,upstream,url,n,sent_at,status,reason,hint_at,detail"
+    );
     assert_eq!(csv.lines().count(), 4);
-    bench.run("log --since 1h").ends(0).tells(&["404 not_found"]);
+    bench.run("log --since 1h").ends(0).tells(&["404 not_found", "(as told)"]);
+    let jobs = |line: &str| -> Vec<i64> {
+        let log = bench.json(line);
+        log.as_array().unwrap().iter().map(|one| one["job"].as_i64().unwrap()).collect()
+    };
+    assert_eq!(jobs("log --load l --where isbn=1"), [1, 3]);
+    assert_eq!(jobs("log --load l --where isbn=1 --where id=c"), [3]);
+    assert_eq!(jobs("log --reason not_found"), [2]);
+    bench.run("log --load spring").ends(2).complains(&["no load `spring`"]);
     let shown = bench.json("show 2");
     has(&shown["attempts"][0], &["n", "sent_at", "status", "reason", "hint_at", "body"]);
     assert_eq!(shown["attempts"][0]["body_cut"], true);

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use paceline::job::JobId;
+use paceline::job::{Dedupe, JobId, JobState};
 use paceline::reading::Reason;
-use paceline::store::{Cursor, Filter, Store};
+use paceline::store::retention::{Pass, too_old};
+use paceline::store::{Cursor, Filter, KeptBody, Store};
 use serde_json::json;
 
 use crate::world::{FREE, Make, World, daily, limit, said, secs};
@@ -51,6 +52,70 @@ pub fn a_block_that_is_not_over_is_kept<S: Store>(make: Make<'_, S>) {
     w.pass(secs(29 * 86_400));
     tidy_all(&w);
     assert_eq!(w.nothing(), Some(hint));
+}
+
+pub fn pruning_takes_what_is_too_old_and_the_room_is_given_back<S: Store>(make: Make<'_, S>) {
+    let keep = "[keep]\nbody = \"all\"\ndone = \"2d\"\nfailed = \"9d\"";
+    let w = World::new(make, keep);
+    let noise: Vec<u8> = (0..4096_u32).flat_map(|n| n.wrapping_mul(n).to_be_bytes()).collect();
+    let mut job = w.job(&[("isbn", "once")]);
+    job.dedupe = Dedupe::Ever;
+    w.add_jobs(vec![job.clone()]);
+    w.add(59, &[]);
+    let calls = w.claim(60);
+    for (at, call) in calls.iter().enumerate() {
+        let reason = if at % 3 == 0 { Reason::Ok } else { Reason::NotFound };
+        let mut answer = w.answer(call, said(reason));
+        answer.body = Some(KeptBody { bytes: noise.clone(), cut: false });
+        w.settle(answer);
+    }
+    let prune = || {
+        let old = too_old("up", &w.upstream.keep, w.now());
+        let mut pass = Pass::new(old.to_vec(), 7);
+        let mut pruned = 0;
+        while let Some(some) = w.wait(pass.step(&w.store)).unwrap() {
+            pruned += some;
+        }
+        pruned
+    };
+    w.pass(secs(2 * 86_400 - 1));
+    assert_eq!(prune(), 0);
+    w.pass(secs(1));
+    assert_eq!(prune(), 20);
+    assert_eq!(w.count(JobState::Done), 0);
+    assert_eq!(w.count(JobState::Failed), 40);
+    w.pass(secs(7 * 86_400));
+    assert_eq!(prune(), 40);
+    assert_eq!(w.count(JobState::Failed), 0);
+    let mut given = 0;
+    while let bytes @ 1.. = w.wait(w.store.give_back(8192)).unwrap() {
+        assert!(bytes <= 8192);
+        given += bytes;
+    }
+    assert!(given > 60 * 10_000, "{given} bytes of 60 bodies");
+    assert_eq!(w.add_jobs(vec![job]).duplicates, 1, "for ever outlasts its job");
+}
+
+pub fn a_result_has_the_body_of_its_last_attempt_alone<S: Store>(make: Make<'_, S>) {
+    let w = World::new(make, FREE);
+    let job = w.add(1, &[])[0];
+    let text = "the same again ".repeat(99).into_bytes();
+    let body = Some(KeptBody { bytes: text, cut: true });
+    let call = w.one();
+    let mut refused = w.answer(&call, said(Reason::Transient));
+    refused.body = body.clone();
+    refused.status = Some(503);
+    w.settle(refused);
+    let bodies = || w.wait(w.store.last_bodies(vec![job])).unwrap();
+    let bodiless = |after| w.wait(w.store.bodiless(Filter::default(), after)).unwrap();
+    assert_eq!((bodies().remove(&job), bodiless(None)), (body, 0), "whole, and not ended yet");
+    w.pass(secs(60));
+    let mut done = w.answer(&w.one(), said(Reason::Ok));
+    done.status = Some(200);
+    w.settle(done);
+    assert_eq!((bodies().remove(&job), bodiless(None)), (None, 1), "a refusal's body is no result");
+    let all = w.wait(w.store.ended(Filter::default(), None, None)).unwrap();
+    assert_eq!(bodiless(all.last().copied()), 0);
 }
 
 pub fn results_are_told_in_the_order_in_which_they_ended<S: Store>(make: Make<'_, S>) {

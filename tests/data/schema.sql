@@ -1,3 +1,8 @@
+CREATE TRIGGER attempt_removed AFTER DELETE ON attempt BEGIN
+    DELETE FROM body WHERE call_id = OLD.call_id AND attempts = 1;
+    UPDATE body SET attempts = attempts - 1 WHERE call_id = OLD.call_id;
+END;
+
 CREATE TABLE attempt (
     id         INTEGER PRIMARY KEY,
     job_id     INTEGER NOT NULL REFERENCES job (id) ON DELETE CASCADE,
@@ -20,9 +25,11 @@ CREATE TABLE attempt (
 CREATE INDEX attempt_lost ON attempt (call_id) WHERE reason IS NULL;
 
 CREATE TABLE body (
-    call_id INTEGER PRIMARY KEY,
-    bytes   BLOB NOT NULL,
-    cut     INTEGER NOT NULL CHECK (cut IN (0, 1))  -- there was more
+    call_id  INTEGER PRIMARY KEY,
+    bytes    BLOB NOT NULL,
+    packed   INTEGER NOT NULL CHECK (packed IN (0, 1)),  -- deflated
+    cut      INTEGER NOT NULL CHECK (cut IN (0, 1)),     -- there was more
+    attempts INTEGER NOT NULL CHECK (attempts > 0)       -- that it is the answer to
 ) STRICT;
 
 CREATE TABLE budget_window (

@@ -61,7 +61,7 @@ fn a_second_ctrl_c_leaves_at_once_and_the_next_run_finds_what_was_in_flight() {
     assert_eq!(world.number("SELECT count(*) FROM attempt WHERE reason IS NULL"), 3);
     // What was lost was never read: no reason, wherever it is told.
     let log = world.run(&["log", "--csv"]).stdout;
-    assert_eq!(log.lines().filter(|line| line.ends_with("Z,,,")).count(), 3, "{log}");
+    assert_eq!(log.lines().filter(|line| line.ends_with("Z,,,,")).count(), 3, "{log}");
     let log = world.run(&["log"]).stdout;
     assert_eq!(log.matches(" --- lost ").count(), 3, "{log}");
     let lost = &world.json(&["log"])[0];

@@ -177,13 +177,7 @@ pub(super) fn act(txn: &Txn<'_>, filter: &Filter, act: &Act) -> rusqlite::Result
             deadline_at.map(|at| at.map(Timestamp::as_nanos)),
             due_at.map(Timestamp::as_nanos),
         ),
-        Act::Prune => {
-            let bodies = queries::prune_bodies(&condition);
-            let mut args = values.clone();
-            args.push(Value::from(most));
-            conn.execute(&bodies, params_from_iter(args))?;
-            (queries::PRUNE.to_owned(), Vec::new())
-        }
+        Act::Prune => (queries::PRUNE.to_owned(), Vec::new()),
     };
     let sql = queries::act_where(&sql, &condition);
     let mut args = own;

@@ -152,6 +152,11 @@ impl Store for SqliteStore {
         self.inner.writer.write(Durability::Normal, tidy::tidy).await
     }
 
+    async fn give_back(&self, most: u64) -> Result<u64, StoreError> {
+        let work = move |txn: &Txn<'_>| tidy::give_back(txn, most);
+        self.inner.writer.write(Durability::Normal, work).await
+    }
+
     async fn spend(
         &self,
         upstream: Arc<Upstream>,
@@ -236,6 +241,10 @@ impl Store for SqliteStore {
         latest_by: Option<String>,
     ) -> Result<Vec<Cursor>, StoreError> {
         self.read(|conn, _| results::ended(conn, &filter, after, latest_by.as_deref()))
+    }
+
+    async fn bodiless(&self, filter: Filter, after: Option<Cursor>) -> Result<u64, StoreError> {
+        self.read(|conn, _| results::bodiless(conn, &filter, after))
     }
 
     async fn result_names(&self, filter: Filter) -> Result<ResultNames, StoreError> {

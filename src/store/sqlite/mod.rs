@@ -10,10 +10,12 @@
 //! | `instances`, `usage`, `heard` | limit instances within one transaction, what is used and heard of them |
 //! | `places` | where a partition waits |
 //! | `inspect`, `results` | consistent reads for people |
-//! | `tidy` | what nobody needs any more |
+//! | `body` | a kept answer, as it lies on disk |
+//! | `tidy` | what nobody needs any more, and the room it took |
 
 mod acts;
 mod add;
+mod body;
 mod claim;
 mod contract;
 mod heard;
@@ -44,6 +46,7 @@ use super::StoreError;
 use crate::clock::{Anchor, Clock, Now, Timeline, Timestamp};
 use crate::quota::{LimitRule, Upstream};
 use runners::RunnerLocks;
+pub use schema::is_store;
 use writer::{Durability, Writer};
 
 /// Which commits are synced to disk before they count.

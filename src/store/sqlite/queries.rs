@@ -17,6 +17,9 @@ pub(super) const SYNC_FULL: &str = "PRAGMA synchronous = FULL";
 pub(super) const SYNC_NORMAL: &str = "PRAGMA synchronous = NORMAL";
 pub(super) const DATA_VERSION: &str = "PRAGMA data_version";
 pub(super) const CHECKPOINT: &str = "PRAGMA wal_checkpoint(PASSIVE)";
+pub(super) const FREE_PAGES: &str = "PRAGMA freelist_count";
+pub(super) const VACUUM_SOME: &str = "PRAGMA incremental_vacuum";
+pub(super) const PAGE_SIZE: &str = "PRAGMA page_size";
 pub(super) const COPY_INTO: &str = "VACUUM INTO ?1";
 pub(super) const TABLE_COUNT: &str = "SELECT count(*) FROM sqlite_schema";
 
@@ -331,8 +334,8 @@ pub(super) const JOB_END: &str = "UPDATE job SET state = :state, attempts = max(
 pub(super) const JOB_END_UNSENT: &str = "UPDATE job SET state = :state, ended_at = :now,
     reason = :reason, detail = :detail, could_go_at = :could_go, limit_name = :limit
     WHERE id = :id AND state = 'queued'";
-pub(super) const BODY_KEEP: &str = "INSERT INTO body (call_id, bytes, cut)
-    VALUES (:call, :bytes, :cut) ON CONFLICT DO NOTHING";
+pub(super) const BODY_KEEP: &str = "INSERT INTO body (call_id, bytes, packed, cut, attempts)
+    VALUES (:call, :bytes, :packed, :cut, :attempts) ON CONFLICT DO NOTHING";
 
 // ---- runners and the sweep
 

@@ -47,12 +47,21 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     Ok(conn)
 }
 
+/// Of a new file only: room that comes free can be given back page by page, beside other work. Of any other
+/// this would write to the disk, and change nothing.
+fn shape_new(conn: &Connection) -> rusqlite::Result<()> {
+    match conn.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0))? {
+        0 => conn.pragma_update(None, "auto_vacuum", "incremental"),
+        _ => Ok(()),
+    }
+}
+
 /// A new file's first switch to the write-ahead log. SQLite does not wait for the lock that it takes,
 /// where another process is just at the same.
 fn enter_wal(conn: &Connection) -> rusqlite::Result<()> {
     let mut tries = 0;
     loop {
-        match conn.pragma_update(None, "journal_mode", "wal") {
+        match shape_new(conn).and_then(|()| conn.pragma_update(None, "journal_mode", "wal")) {
             Err(error) if is_busy(&error) && tries < WAL_TRIES => tries += 1,
             entered => return entered,
         }
@@ -93,6 +102,16 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(StoreError::Open { path: path.to_owned(), source: error.into() }),
     }
+}
+
+/// Whether the file is a store; of any version. Nothing is made where nothing is.
+pub fn is_store(path: &Path) -> bool {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let id = Connection::open_with_flags(path, flags).and_then(|conn| {
+        conn.busy_timeout(BUSY_TIMEOUT)?;
+        conn.pragma_query_value(None, "application_id", |row| row.get::<_, i64>(0))
+    });
+    id.is_ok_and(|id| id == APPLICATION_ID)
 }
 
 /// Refuses a file that somebody else made, before anything is written to it.

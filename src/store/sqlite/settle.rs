@@ -23,7 +23,7 @@ use rusqlite::named_params;
 use super::instances::{Block, Index, Instances, from_json};
 use super::usage::stored;
 use super::writer::Txn;
-use super::{places, queries};
+use super::{body, places, queries};
 use crate::clock::Timestamp;
 use crate::crash;
 use crate::job::{CallId, Columns, JobId};
@@ -54,7 +54,7 @@ pub(super) fn settle(
         let settled = match Carried::find(txn, upstream, settlement.call)? {
             Some(carried) => {
                 partitions.entry(carried.partition).or_insert(carried.answered);
-                keep_body(txn, settlement)?;
+                body::keep(txn.conn, settlement, carried.parts.len())?;
                 Settle::new(txn, upstream, settlement, carried)?.run()?
             }
             // It was settled before, or given back.
@@ -270,14 +270,5 @@ pub(super) fn remove_call(txn: &Txn<'_>, call: CallId) -> rusqlite::Result<()> {
     for instance in counted {
         places::wake_now(txn, instance)?;
     }
-    Ok(())
-}
-
-fn keep_body(txn: &Txn<'_>, settlement: &Settlement) -> rusqlite::Result<()> {
-    let Some(body) = &settlement.body else { return Ok(()) };
-    let mut keep = txn.conn.prepare_cached(queries::BODY_KEEP)?;
-    keep.execute(named_params! {
-        ":call": settlement.call.0, ":bytes": body.bytes, ":cut": body.cut,
-    })?;
     Ok(())
 }

@@ -32,7 +32,6 @@ const SCANS: &[(&str, &str)] = &[
     ("ANSWERS", "the latest attempts, as many as are asked for, for people"),
     ("HELD_JOBS", "all held partitions"),
     ("DEDUPE_FORGET", "all marks, when tidying"),
-    ("BODIES_FORGET", "all bodies, when tidying"),
     ("WINDOWS_FORGET", "all windows, when tidying"),
     ("INSTANCES_FORGET", "all instances, when tidying"),
     ("TABLE_COUNT", "SQLite's own table"),

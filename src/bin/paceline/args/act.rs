@@ -108,12 +108,16 @@ impl std::str::FromStr for Deadline {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   paceline prune                              # what the quota files' [keep] no longer keeps
+  paceline prune --dry-run                    # how many that are
   paceline prune --load autumn --yes
   paceline prune --state done --older-than 7d --yes")]
 pub struct PruneArgs {
     /// That ended longer ago than this
     #[arg(long, value_name = "SPAN", value_parser = duration)]
     pub older_than: Option<Duration>,
+    /// Only count
+    #[arg(long)]
+    pub dry_run: bool,
     /// Which.
     #[command(flatten)]
     pub targets: Targets,

@@ -66,7 +66,8 @@ pub struct LoadsArgs {}
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   paceline log distributor --since 1h
-  paceline log --url https://www.example.com/new-page
+  paceline log --url https://www.example.com/new-page --since 2d
+  paceline log --load autumn --reason rate_limited
   paceline log --since 2026-11-30 --csv > log.csv
 
 A call that got no answer has no status. An attempt that was lost with its process has no reason
@@ -80,6 +81,15 @@ pub struct LogArgs {
     /// Of this URL
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
+    /// Of this load
+    #[arg(long, value_name = "NAME")]
+    pub load: Option<String>,
+    /// That came to this reason, such as not_found
+    #[arg(long, value_name = "REASON")]
+    pub reason: Option<String>,
+    /// Of a job whose column has this value; may be given more than once
+    #[arg(long = "where", value_name = "COLUMN=VALUE")]
+    pub columns: Vec<Pair>,
     /// The latest so many
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
@@ -141,12 +151,17 @@ pub struct ReportArgs {
   paceline results --load autumn > autumn.csv
   paceline results --upstream distributor --format jsonl --after \"$(cat cursor)\"
   paceline results --upstream distributor --latest-by isbn --fields isbn,stock,finished_at
+  paceline results --load autumn --field pages=/volume/pages
+  paceline results --upstream distributor --sqlite stock.db --table stock --upsert isbn
 
 Results come in the order in which their jobs ended. Each has a `cursor`; `--after CURSOR` goes
 on from there, and tells the next one on stderr (with -v also the first time). Cancelled jobs
 have no result, unless --state asks for them. Values are written as they are, line breaks and
 control characters too; only on a terminal these are escaped. A column with the name of another
-field is `columns.NAME` in CSV, and in JSON found in `columns`.")]
+field is `columns.NAME` in CSV, and in JSON found in `columns`.
+
+--sqlite makes the table and the columns that it lacks. Without --upsert a row is told from others
+by its `cursor`: the same command again writes no row twice. An older result replaces no newer one.")]
 pub struct ResultsArgs {
     /// How they are written [default: csv, with --json jsonl]
     #[arg(long, value_enum)]
@@ -154,6 +169,9 @@ pub struct ResultsArgs {
     /// Only these fields: a result's own, extracted ones, columns, `body`
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub fields: Option<Vec<String>>,
+    /// One more field, taken by JSON pointer from answers that were kept: `[keep] body = "all"`
+    #[arg(long, value_name = "NAME=/POINTER")]
+    pub field: Vec<Pair>,
     /// Of several jobs with the same value of this column only the one that ended last
     #[arg(long, value_name = "COLUMN")]
     pub latest_by: Option<String>,
@@ -166,6 +184,15 @@ pub struct ResultsArgs {
     /// To this file instead of stdout
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Into a table of this SQLite file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["format", "output"])]
+    pub sqlite: Option<PathBuf>,
+    /// The table
+    #[arg(long, value_name = "NAME", default_value = "results", requires = "sqlite")]
+    pub table: String,
+    /// In place of the row with the same value in this column
+    #[arg(long, value_name = "COLUMN", requires = "sqlite")]
+    pub upsert: Option<String>,
     /// Which jobs.
     #[command(flatten)]
     pub select: Select,

@@ -128,7 +128,7 @@ pub enum Command {
     Forecast(look::ForecastArgs),
     /// Tell what was sent and refused, against what is declared
     Report(look::ReportArgs),
-    /// Write answers as CSV or JSON lines
+    /// Write answers as CSV, JSON lines, or into a SQLite table
     Results(look::ResultsArgs),
     /// Show what budgets have left, or record units spent elsewhere
     Budget(look::BudgetArgs),

@@ -7,13 +7,14 @@ use paceline::store::sqlite::SqliteStore;
 use paceline::store::{Act, Filter, Resolution, Store};
 use serde_json::json;
 
+use super::prune;
 use crate::args::act::Targets;
 use crate::context::Context;
 use crate::exit::{Exit, wrong};
 use crate::render::text::count;
 
 /// Jobs of one transaction, so that nobody else's work waits long.
-const CHUNK: u64 = 5000;
+pub const CHUNK: u64 = 5000;
 
 /// An act in words.
 #[derive(Clone, Copy, Debug)]
@@ -123,10 +124,10 @@ fn confirmed(jobs: u64, words: Words, context: &Context) -> anyhow::Result<bool>
 
 /// Acts in chunks, where a job that was acted on no longer fits; else at once.
 pub async fn repeat(store: &SqliteStore, filter: &Filter, act: &Act) -> anyhow::Result<u64> {
-    let leaves = matches!(
-        act,
-        Act::Cancel | Act::Prune | Act::Resolve(Resolution::Done | Resolution::Failed)
-    );
+    if *act == Act::Prune {
+        return prune::all(store, vec![filter.clone()]).await;
+    }
+    let leaves = matches!(act, Act::Cancel | Act::Resolve(Resolution::Done | Resolution::Failed));
     if !leaves {
         return Ok(store.act(filter.clone(), act.clone()).await?);
     }

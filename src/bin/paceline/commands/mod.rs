@@ -2,6 +2,7 @@
 
 mod act;
 mod add;
+mod answers;
 mod budget;
 mod calendar;
 mod cancel;

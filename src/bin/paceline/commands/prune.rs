@@ -1,7 +1,6 @@
 //! `prune`: ended jobs are removed, by a filter or by the ages that the quota files declare.
 
-use paceline::job::JobState;
-use paceline::quota::Keep;
+use paceline::store::retention::{Pass, too_old};
 use paceline::store::sqlite::SqliteStore;
 use paceline::store::{Act, Filter, Store as _};
 use serde_json::json;
@@ -15,65 +14,110 @@ use crate::render::text::{count, grouped};
 const WORDS: Words =
     Words { verb: "prune", done: "pruned", fits: "done, failed, expired or cancelled" };
 
+/// Bytes that are given back in one transaction, so that nobody else's work waits long.
+const ROOM: u64 = 4 << 20;
+
 /// Removes ended jobs, and what nobody needs any more.
 pub async fn run(args: PruneArgs, context: &Context) -> anyhow::Result<Exit> {
     let store = context.store()?;
     let targets = &args.targets;
     if targets.jobs.is_empty() && !targets.select.is_given() && args.older_than.is_none() {
-        return by_age(&store, context).await;
+        return by_age(&args, &store, context).await;
     }
     let now = store.now();
     let mut filter = targets.select.filter(&targets.jobs, &context.times(), now)?;
     filter.ended_before = args.older_than.map(|age| now.store - age);
+    if args.dry_run {
+        act::check_names(&filter, &store, context).await?;
+        return would(&[filter], &store, context).await;
+    }
     let exit = act::run(targets, filter, Act::Prune, WORDS, &store, context).await?;
     store.tidy().await?;
+    give_back(&store, context).await?;
     Ok(exit)
 }
 
 /// What `[keep]` no longer keeps: declared beforehand, so nobody is asked.
-async fn by_age(store: &SqliteStore, context: &Context) -> anyhow::Result<Exit> {
+async fn by_age(args: &PruneArgs, store: &SqliteStore, context: &Context) -> anyhow::Result<Exit> {
     let library = context.library();
-    let mut pruned = 0;
+    let now = store.now().store;
+    let mut filters = Vec::new();
     for name in store.upstream_names().await? {
-        let keep = library.get(&name).map(|upstream| upstream.keep.clone()).unwrap_or_default();
-        pruned += upstream(store, &name, &keep).await?;
+        match library.get(&name) {
+            Ok(upstream) => filters.extend(too_old(&name, &upstream.keep, now)),
+            Err(error) => context.note(&format!(
+                "{name} keeps all, for how long nobody knows: {error}\n  `paceline prune --upstream {name} \
+                 --older-than 30d` removes what is older"
+            )),
+        }
     }
+    if args.dry_run {
+        return would(&filters, store, context).await;
+    }
+    let pruned = all(store, filters).await?;
     let tidied = store.tidy().await?;
     if context.global.json {
+        let bytes = room(store).await?;
         context.out.json(&json!({
-            "pruned": pruned, "marks": tidied.marks, "bodies": tidied.bodies,
-            "instances": tidied.instances,
+            "pruned": pruned, "marks": tidied.marks, "instances": tidied.instances,
+            "bytes": bytes,
         }))?;
-    } else if !context.global.quiet {
+        return Ok(Exit::Done);
+    }
+    if !context.global.quiet {
         let text = format!("{} pruned", count(pruned, "job"));
         context.out.text(&text)?;
         if context.global.verbose > 0 {
             context.note(&format!(
-                "also removed: {} day marks, {} bodies, {} idle limit instances",
+                "also removed: {} day marks, {} idle limit instances",
                 grouped(tidied.marks),
-                grouped(tidied.bodies),
                 grouped(tidied.instances)
             ));
         }
     }
+    give_back(store, context).await?;
     Ok(Exit::Done)
 }
 
-async fn upstream(store: &SqliteStore, name: &str, keep: &Keep) -> anyhow::Result<u64> {
-    let now = store.now().store;
-    let ages = [
-        (keep.done, vec![JobState::Done, JobState::Cancelled]),
-        (keep.failed, vec![JobState::Failed, JobState::Expired]),
-    ];
+/// Tells how many jobs would go.
+async fn would(filters: &[Filter], store: &SqliteStore, context: &Context) -> anyhow::Result<Exit> {
+    let mut jobs = 0;
+    for filter in filters {
+        jobs += store.count(filter.clone(), Act::Prune).await?;
+    }
+    if context.global.json {
+        context.out.json(&json!({ "would_prune": jobs }))?;
+    } else {
+        context.out.text(&format!("{} would be pruned", count(jobs, "job")))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Removes all the jobs that the filters find.
+pub async fn all(store: &SqliteStore, filters: Vec<Filter>) -> anyhow::Result<u64> {
+    let mut pass = Pass::new(filters, act::CHUNK);
     let mut pruned = 0;
-    for (age, states) in ages {
-        let filter = Filter {
-            upstreams: vec![name.to_owned()],
-            states,
-            ended_before: Some(now - age),
-            ..Filter::default()
-        };
-        pruned += act::repeat(store, &filter, &Act::Prune).await?;
+    while let Some(some) = pass.step(store).await? {
+        pruned += some;
     }
     Ok(pruned)
+}
+
+/// Gives back what room came free; tells of it where more is to be said.
+async fn give_back(store: &SqliteStore, context: &Context) -> anyhow::Result<()> {
+    let bytes = room(store).await?;
+    if context.global.verbose > 0 && bytes > 0 {
+        context.note(&format!("{} KiB given back to the disk", grouped(bytes / 1024)));
+    }
+    Ok(())
+}
+
+async fn room(store: &SqliteStore) -> anyhow::Result<u64> {
+    let mut bytes = 0;
+    loop {
+        match store.give_back(ROOM).await? {
+            0 => return Ok(bytes),
+            some => bytes += some,
+        }
+    }
 }

@@ -8,6 +8,7 @@ use super::Declared;
 use super::look::{Look, PartitionRow, later};
 use crate::clock::{Now, Timestamp};
 use crate::job::{CallId, JobId, JobState};
+use crate::store::sqlite::body;
 use crate::store::sqlite::instances::from_json;
 use crate::store::sqlite::places::{self, UpstreamRow};
 use crate::store::sqlite::queries;
@@ -134,11 +135,7 @@ pub(in crate::store::sqlite) fn attempts(
     if filter.bodies {
         let mut query = conn.prepare_cached(queries::BODY)?;
         for attempt in &mut found {
-            attempt.body = query
-                .query_row([attempt.call.0], |row| {
-                    Ok(KeptBody { bytes: row.get(0)?, cut: row.get(1)? })
-                })
-                .optional()?;
+            attempt.body = query.query_row([attempt.call.0], body::read).optional()?;
         }
     }
     Ok(found)
@@ -177,10 +174,7 @@ pub(in crate::store::sqlite) fn last_bodies(
     let mut query = conn.prepare_cached(queries::LAST_BODY)?;
     let mut bodies = BTreeMap::new();
     for job in jobs {
-        let body = query
-            .query_row([job.0], |row| Ok(KeptBody { bytes: row.get(0)?, cut: row.get(1)? }))
-            .optional()?;
-        if let Some(body) = body {
+        if let Some(body) = query.query_row([job.0], body::read).optional()? {
             bodies.insert(*job, body);
         }
     }

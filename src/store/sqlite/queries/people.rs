@@ -107,13 +107,6 @@ pub(in crate::store::sqlite) fn forget_redirects(condition: &str) -> String {
 
 pub(in crate::store::sqlite) const PRUNE: &str = "DELETE FROM job";
 
-pub(in crate::store::sqlite) fn prune_bodies(condition: &str) -> String {
-    format!(
-        "DELETE FROM body WHERE call_id IN (SELECT call_id FROM attempt WHERE job_id IN \
-         (SELECT id FROM job WHERE {condition} AND {NOT_RUNNING} ORDER BY id LIMIT ?))"
-    )
-}
-
 pub(in crate::store::sqlite) fn act_set(
     priority: Option<u8>,
     deadline_at: Option<Option<i64>>,
@@ -184,10 +177,11 @@ pub(in crate::store::sqlite) const ANSWERS: &str = "SELECT latest.sent_at, lates
     WHERE upstream.name = :upstream AND latest.redirect IS NULL
       AND latest.reason IN ('ok', 'accepted_pending', 'quota_exhausted')
     ORDER BY latest.sent_at, latest.id";
-pub(in crate::store::sqlite) const BODY: &str = "SELECT bytes, cut FROM body WHERE call_id = ?1";
-pub(in crate::store::sqlite) const LAST_BODY: &str = "SELECT body.bytes, body.cut FROM attempt
-    JOIN body ON body.call_id = attempt.call_id
-    WHERE attempt.job_id = ?1 ORDER BY attempt.n DESC LIMIT 1";
+pub(in crate::store::sqlite) const BODY: &str =
+    "SELECT bytes, packed, cut FROM body WHERE call_id = ?1";
+/// The body of the last attempt alone: an earlier one's is no result.
+pub(in crate::store::sqlite) const LAST_BODY: &str = "SELECT body.bytes, body.packed, body.cut
+    FROM body WHERE call_id = (SELECT call_id FROM attempt WHERE job_id = ?1 ORDER BY n DESC LIMIT 1)";
 
 pub(in crate::store::sqlite) fn jobs_where(condition: &str) -> String {
     format!(
@@ -217,6 +211,18 @@ pub(in crate::store::sqlite) fn attempt_filter(
     if let Some(url) = &filter.url {
         parts.push("(job.url = ? OR job.columns ->> '$.url' = ?)".to_owned());
         values.extend([Value::from(url.clone()), Value::from(url.clone())]);
+    }
+    if let Some(load) = &filter.load {
+        parts.push("job.load_id = (SELECT id FROM load WHERE name = ?)".to_owned());
+        values.push(Value::from(load.clone()));
+    }
+    if let Some(reason) = &filter.reason {
+        parts.push("attempt.reason = ?".to_owned());
+        values.push(Value::from(reason.clone()));
+    }
+    for (name, value) in &filter.columns {
+        parts.push("job.columns ->> ? = ?".to_owned());
+        values.extend([Value::from(column_path(name)), Value::from(value.clone())]);
     }
     if !filter.upstreams.is_empty() {
         let marks = vec!["?"; filter.upstreams.len()].join(", ");
@@ -250,10 +256,12 @@ pub(in crate::store::sqlite) fn running_where(condition: &str) -> String {
     format!("SELECT count(*) FROM running JOIN job ON job.id = running.job_id WHERE {condition}")
 }
 
-/// After the condition's values: the cursor's two, and the number.
-pub(in crate::store::sqlite) fn ended_where(condition: &str) -> String {
+/// After the condition's values: the cursor's two, and the number. Unless jobs are `named`, each page would
+/// sort all that is left by any other index.
+pub(in crate::store::sqlite) fn ended_where(condition: &str, named: bool) -> String {
+    let by = if named { "" } else { "INDEXED BY job_ended" };
     format!(
-        "SELECT job.id, job.ended_at FROM job \
+        "SELECT job.id, job.ended_at FROM job {by} \
          WHERE {condition} AND job.ended_at IS NOT NULL AND (job.ended_at, job.id) > (?, ?) \
          ORDER BY job.ended_at, job.id LIMIT ?"
     )
@@ -269,11 +277,22 @@ pub(in crate::store::sqlite) fn ended_latest_where(condition: &str) -> String {
     )
 }
 
-/// The names in `object` (`columns` or `fields`) of ended jobs.
+/// Answered jobs whose answer was not kept; after the condition's values: the cursor's two.
+pub(in crate::store::sqlite) fn bodiless_where(condition: &str) -> String {
+    format!(
+        "SELECT count(*) FROM job INDEXED BY job_ended \
+         WHERE {condition} AND job.ended_at IS NOT NULL AND (job.ended_at, job.id) > (?, ?) \
+         AND EXISTS (SELECT 1 FROM attempt WHERE job_id = job.id AND n = job.attempts \
+                     AND status IS NOT NULL \
+                     AND NOT EXISTS (SELECT 1 FROM body WHERE body.call_id = attempt.call_id))"
+    )
+}
+
+/// The names in `object` (`columns` or `fields`) of ended jobs; sorted here, all that there are would be.
 pub(in crate::store::sqlite) fn result_names_where(object: &str, condition: &str) -> String {
     format!(
         "SELECT DISTINCT names.key FROM job, json_each(job.{object}) AS names \
-         WHERE {condition} AND job.ended_at IS NOT NULL ORDER BY names.key"
+         WHERE {condition} AND job.ended_at IS NOT NULL"
     )
 }
 
@@ -301,8 +320,6 @@ pub(in crate::store::sqlite) const BACKLOG_COSTS: &str =
 
 // ---- tidying
 
-pub(in crate::store::sqlite) const BODIES_FORGET: &str =
-    "DELETE FROM body WHERE call_id NOT IN (SELECT call_id FROM attempt)";
 pub(in crate::store::sqlite) const WINDOWS_FORGET: &str = "DELETE FROM budget_window
     WHERE window_start < :windows AND coalesce(last_at, window_start) < :windows";
 /// A window that is still open, and those just before it, keep their count.

@@ -17,6 +17,7 @@ use paceline::store::Store;
 use paceline::store::sqlite::SqliteStore;
 use serde_json::json;
 
+use super::answers::lost;
 use super::lacks::{Unset, unset};
 use crate::args::add::{AddArgs, DedupeRule};
 use crate::args::select::columns;
@@ -89,10 +90,13 @@ fn plan<'u>(
     Planner::new(upstream, options).map_err(|error| hint::misfit(error, rows))
 }
 
-/// Says what may have been meant where rows were rejected.
+/// Says what may have been meant where rows were rejected, and what would be missed at the end.
 fn hinted(exit: Exit, upstream: &Upstream, args: &AddArgs, context: &Context) -> Exit {
     if let Some(hint) = hint::no_urls(upstream, args).filter(|_| exit == Exit::Failed) {
         context.note(&hint);
+    }
+    if let Some(note) = lost(upstream, args.method.as_deref()) {
+        context.note(&note);
     }
     exit
 }

@@ -89,6 +89,7 @@ fn of_the_machine(event: &Event) -> Option<String> {
         Event::StoreTrouble { message } => {
             format!("the store cannot answer, nothing new is sent until it does: {message}")
         }
+        Event::Pruned { jobs } => format!("{} past their age removed", count(*jobs, "job")),
         Event::StoreBack => "the store answers again".to_owned(),
         Event::Draining { in_flight: in_flight @ 1.. } => {
             format!("leaving: {} in flight", count(*in_flight as u64, "call"))

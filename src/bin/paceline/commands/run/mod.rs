@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use paceline::dispatch::{self, RunOptions};
 
+use super::answers::lost_in_run;
 use crate::args::run::RunArgs;
 use crate::context::Context;
 use crate::exit::{Exit, wrong};
@@ -24,6 +25,10 @@ pub async fn run(args: RunArgs, context: &Context) -> anyhow::Result<Exit> {
     }
     let store = context.store()?;
     let options = options(&args, context)?;
+    let declared = context.declared(&store).await?;
+    for note in lost_in_run(&store, declared, &args.upstreams).await? {
+        context.note(&note);
+    }
     let progress = Arc::new(Progress::new(context, &args.upstreams));
     let tell = {
         let progress = Arc::clone(&progress);
