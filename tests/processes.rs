@@ -27,6 +27,7 @@ mod processes {
     mod disk_trouble;
     mod drain;
     mod follow;
+    mod hostile;
     mod legible;
     #[cfg(target_os = "linux")]
     mod power;
@@ -36,6 +37,7 @@ mod processes {
     mod redirect;
     mod refusal;
     mod secrets;
+    mod sitemaps;
     mod store_trouble;
     mod terminal;
     mod trouble_connection;

@@ -1,6 +1,8 @@
 //! HTTP: one client an upstream. Nothing is sent twice and no redirect followed behind our back.
 
 use std::error::Error;
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::HeaderMap;
@@ -54,6 +56,24 @@ pub trait Transport: Send + Sync + 'static {
 #[derive(Clone, Debug)]
 pub struct HttpTransport {
     client: reqwest::Client,
+    spool: Option<Arc<dyn Spool>>,
+}
+
+/// Where a body goes as a whole, unpacked, beyond what is read of it at once.
+pub trait Spool: std::fmt::Debug + Send + Sync {
+    /// Another answer begins: what was written of an earlier one does not count.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be written.
+    fn begin(&self) -> io::Result<()>;
+
+    /// Takes a part of the body; tells whether that is enough of it.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be written.
+    fn write(&self, part: &[u8]) -> io::Result<bool>;
 }
 
 impl HttpTransport {
@@ -71,7 +91,13 @@ impl HttpTransport {
             .pool_max_idle_per_host(idle)
             .connect_timeout(timeout)
             .build()?;
-        Ok(HttpTransport { client })
+        Ok(HttpTransport { client, spool: None })
+    }
+
+    /// Bodies go to `spool` too: one call at a time.
+    #[must_use]
+    pub fn with_spool(self, spool: Arc<dyn Spool>) -> HttpTransport {
+        HttpTransport { spool: Some(spool), ..self }
     }
 }
 
@@ -115,17 +141,26 @@ impl HttpTransport {
         let headers = fields(response.headers());
         let mut body = Vec::new();
         let mut cut = false;
+        self.spool.iter().try_for_each(|spool| spool.begin()).map_err(unkept)?;
         while let Some(chunk) = response.chunk().await.map_err(|error| no_answer(error, timeout))? {
             let room = READ_CAP - body.len();
-            cut = chunk.len() > room;
+            cut |= chunk.len() > room;
             grow(&mut body, chunk.len());
             body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
-            if cut {
+            let is_enough = match &self.spool {
+                Some(spool) => spool.write(&chunk).map_err(unkept)?,
+                None => cut,
+            };
+            if is_enough {
                 break;
             }
         }
         Ok(Received { status, headers, body, cut, received_at })
     }
+}
+
+fn unkept(error: io::Error) -> NoAnswer {
+    NoAnswer { left: true, detail: format!("the answer cannot be kept: {error}") }
 }
 
 fn too_late(left: bool, timeout: Duration) -> NoAnswer {

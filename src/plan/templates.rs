@@ -137,6 +137,15 @@ impl Templates {
         needed
     }
 
+    /// Whether any of them has that column.
+    pub(super) fn uses(&self, column: &str) -> bool {
+        let address = self.address.iter().map(|address| &address.filled.template);
+        let body = self.body.iter().map(|body| &body.filled.template);
+        let key = self.dedupe_key.iter().map(|key| &key.template);
+        let headers = self.headers.iter().map(|(_, template)| template).chain(&self.sent);
+        address.chain(body).chain(key).chain(headers).any(|template| uses(template, column))
+    }
+
     /// Whether the file's headers, which are rendered when the call is sent, can take the columns.
     pub(super) fn check_sent(&self, columns: &Columns) -> Result<(), TemplateError> {
         self.sent.iter().try_for_each(|one| one.freeze(columns, Place::Header).map(drop))
