@@ -225,7 +225,8 @@ fn every_preset_has_its_test() {
     let files: BTreeSet<String> =
         files.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
     assert_eq!(Library::new(Vec::new()).names(), files);
-    let tested = PRESETS.iter().map(|preset| preset.name).chain(["google-request-indexing", "sitemaps"]);
+    let tested =
+        PRESETS.iter().map(|preset| preset.name).chain(["google-request-indexing", "sitemaps"]);
     assert_eq!(tested.map(str::to_owned).collect::<BTreeSet<_>>(), files);
 }
 

@@ -28,7 +28,13 @@ pub struct Lines<R> {
 impl<R: BufRead> Lines<R> {
     /// Reads `input`; each line is the value of `column`.
     pub fn new(input: R, column: &str) -> Lines<R> {
-        Lines { lines: SourceLines::new(input), column: column.to_owned() }
+        Lines::after(input, column, 0)
+    }
+
+    /// As [`Lines::new`], where so many lines were read already.
+    pub(super) fn after(input: R, column: &str, passed: u64) -> Lines<R> {
+        let lines = SourceLines { input, line: passed };
+        Lines { lines, column: column.to_owned() }
     }
 
     fn row(&self, line: u64, raw: Vec<u8>, cut: bool) -> Input {

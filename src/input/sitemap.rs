@@ -75,11 +75,17 @@ impl<R: BufRead> Sitemap<R> {
     /// Where its beginning cannot be read.
     pub fn new(input: R) -> io::Result<Sitemap<R>> {
         let mut input = Counted { input, line: 1, bytes: 0 };
-        let begin = input.fill_buf()?;
-        let begin = begin.strip_prefix(b"\xef\xbb\xbf").unwrap_or(begin).trim_ascii_start();
-        let form = match begin.first() {
-            Some(b'<') | None => Form::Xml(Box::new(Xml::new(input))),
-            Some(_) => Form::Text(Lines::new(input, "url"), 0),
+        // Bytes may come one by one: past a byte order mark and white space, until something tells.
+        let form = loop {
+            match input.fill_buf()?.first().copied() {
+                Some(b'\xef' | b'\xbb' | b'\xbf') if input.bytes < 3 => input.consume(1),
+                Some(byte) if byte.is_ascii_whitespace() => input.consume(1),
+                Some(b'<') | None => break Form::Xml(Box::new(Xml::new(input))),
+                Some(_) => {
+                    let passed = input.line - 1;
+                    break Form::Text(Lines::after(input, "url", passed), 0);
+                }
+            }
         };
         Ok(Sitemap { form })
     }

@@ -12,8 +12,13 @@ fn told(entry: Entry) -> String {
 }
 
 fn tell(text: &str) -> Vec<String> {
-    let input = io::BufReader::with_capacity(7, text.as_bytes());
-    Sitemap::new(input).unwrap().map(told).collect()
+    let told_by = |capacity| -> Vec<String> {
+        let input = io::BufReader::with_capacity(capacity, text.as_bytes());
+        Sitemap::new(input).unwrap().map(told).collect()
+    };
+    let told = told_by(1);
+    assert_eq!(told, told_by(4096), "however its bytes come");
+    told
 }
 
 #[test]
@@ -49,8 +54,8 @@ fn prefixes_are_those_of_the_root() {
 #[test]
 fn a_text_of_urls_is_a_sitemap() {
     assert_eq!(
-        tell("https://a.example/1\n\n https://a.example/2\n"),
-        ["1: https://a.example/1", "3: https://a.example/2"]
+        tell("\u{feff}\n\nhttps://a.example/1\n\n https://a.example/2\n"),
+        ["3: https://a.example/1", "5: https://a.example/2"]
     );
 }
 

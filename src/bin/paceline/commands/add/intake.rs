@@ -139,8 +139,12 @@ impl<'a> Intake<'a> {
         let Row { line, columns, own, raw } = row;
         let several = self.planners.len() > 1;
         let (mut jobs, mut problems) = (Vec::new(), Vec::new());
-        for ((name, planner), rejected) in self.planners.iter().zip(&mut self.by_upstream) {
-            match planner.plan_own(columns.clone(), own.clone()) {
+        let copies = std::iter::repeat_n((columns, own), self.planners.len());
+        let counts = self.by_upstream.iter_mut();
+        for (((name, planner), rejected), (columns, own)) in
+            self.planners.iter().zip(counts).zip(copies)
+        {
+            match planner.plan_own(columns, own) {
                 Ok(job) => jobs.push(Some(job)),
                 Err(error) => {
                     let problem = with_causes(&error);
