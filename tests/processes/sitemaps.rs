@@ -35,10 +35,12 @@ fn index(locs: &[&str]) -> String {
 fn site() -> Config {
     let map = |body: Vec<u8>| Answer::new(200).body(body);
     let locs = ["a.xml", "b.xml.gz", "c.xml"];
+    // Longer than what comes after it, of which none of it must be a part.
+    let refused = Answer::refusal(Duration::from_secs(1)).body(vec![b'x'; 300_000]);
     Config::new()
         .script(Script::new("/maps/index.xml", map(index(&locs).into())))
         .script(Script::new("/maps/a.xml", map(urlset(0..10_000).into())))
-        .script(Script::new("/maps/b.xml.gz", Answer::refusal(Duration::from_secs(1))).times(1))
+        .script(Script::new("/maps/b.xml.gz", refused).times(1))
         .script(Script::new("/maps/b.xml.gz", map(packed(&urlset(10_000..20_000)))))
         .script(Script::new("/maps/c.xml", Answer::new(302).header("location", "/c.xml")))
         .script(Script::new("/c.xml", map(urlset(20_000..PAGES).into())))
