@@ -81,20 +81,21 @@ fn a_site_of_25_000_pages_is_told_to_two_engines() {
 
 #[test]
 fn what_cannot_be_fetched_is_told_and_the_rest_goes_on() {
+    let locs = ["gone.xml", "own1.xml", "own2.xml", "own3.xml", "file:///etc/passwd", "a.xml"];
     let config = Config::new()
-        .script(Script::new(
-            "/index.xml",
-            Answer::new(200).body(index(&["gone.xml", "a.xml", "file:///etc/passwd"])),
-        ))
+        .script(Script::new("/index.xml", Answer::new(200).body(index(&locs))))
         .script(Script::new("/gone.xml", Answer::new(404)))
+        .script(Script::new("/own*", Answer::new(403)))
         .script(Script::new("/a.xml", Answer::new(200).body(urlset(0..3))));
     let world = World::with(config, "");
     let url = world.url("/index.xml");
     let ran =
         world.run(&["add", "shop", "--set", "id=1", "--dedupe-key", "{url}", "--sitemap", &url]);
     assert_eq!(ran.code, 3, "{ran}");
-    assert!(ran.stdout.contains("3 added, 2 rejected"), "{ran}");
+    assert!(ran.stdout.contains("3 added, 5 rejected"), "{ran}");
     assert!(ran.stderr.contains("gone.xml is not read: 404 not_found"), "{ran}");
+    let own = "own3.xml is not read: 403 not_found: the site does not let it be read";
+    assert!(ran.stderr.contains(own), "{ran}");
     assert!(ran.stderr.contains("neither http nor https"), "{ran}");
     let jobs = world.jobs();
     assert_eq!(jobs.get("queued"), Some(&3), "{jobs:?}");
@@ -102,6 +103,22 @@ fn what_cannot_be_fetched_is_told_and_the_rest_goes_on() {
     let ran = world.run(&["add", "shop", "--set", "id=1", "--sitemap", &world.url("/gone.xml")]);
     assert_eq!(ran.code, 1, "{ran}");
     assert!(ran.stderr.contains("404 not_found"), "{ran}");
+}
+
+#[test]
+fn a_site_that_asks_for_an_hour_is_not_waited_for() {
+    let busy = Answer::refusal(Duration::from_secs(3600));
+    let config = Config::new()
+        .script(Script::new("/index.xml", Answer::new(200).body(index(&["1.xml", "2.xml"]))))
+        .script(Script::new("*", busy));
+    let world = World::with(config, "");
+    let url = world.url("/index.xml");
+    let ran = world.run(&["add", "shop", "--set", "id=1", "--sitemap", &url]);
+    assert_eq!(ran.code, 3, "{ran}");
+    assert!(ran.stderr.contains("1.xml is not read: 429 rate_limited: "), "{ran}");
+    assert!(ran.stderr.contains("it would take longer than 10 min"), "{ran}");
+    assert!(ran.stderr.contains("2.xml is not read: no call was made: "), "{ran}");
+    assert_eq!(world.count(), 2, "the site is left alone");
 }
 
 #[test]

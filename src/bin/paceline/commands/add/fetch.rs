@@ -2,6 +2,7 @@
 //! in a store of its own that goes with the command.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -138,7 +139,7 @@ async fn fetch(
     let told = url.clone();
     let tell = move |event: &Event| tell(event, &told, quiet);
     run_over(store.clone(), Arc::clone(library), options, leave, Arc::new(tell), transport).await?;
-    outcome(store, id).await?;
+    outcome(store, &upstream, id).await?;
     Ok(again(&file)?)
 }
 
@@ -153,13 +154,19 @@ fn tell(event: &Event, url: &Url, quiet: bool) {
 }
 
 /// Why it was not fetched.
-async fn outcome(store: &SqliteStore, id: JobId) -> anyhow::Result<()> {
+async fn outcome(store: &SqliteStore, upstream: &Arc<Upstream>, id: JobId) -> anyhow::Result<()> {
     let filter = Filter { ids: vec![id], ..Filter::default() };
-    let jobs = store.jobs(filter, Default::default()).await?;
+    let upstreams = BTreeMap::from([(UPSTREAM.to_owned(), Arc::clone(upstream))]);
+    let jobs = store.jobs(filter, upstreams).await?;
     let Some(job) = jobs.first().filter(|job| job.state != JobState::Done) else { return Ok(()) };
     let filter = AttemptFilter { job: Some(id), ..AttemptFilter::default() };
     let attempts = store.attempts(filter).await?;
-    let Some(last) = attempts.last() else { bail!("no call of it could be made") };
+    if let Some(wait) = &job.waiting {
+        bail!("{}: {}", wait.reason, wait.detail);
+    }
+    let Some(last) = attempts.last() else {
+        bail!("no call was made: {}", job.detail.as_deref().unwrap_or("its site is waited for"));
+    };
     let status = last.status.map_or_else(|| "no answer".to_owned(), |status| status.to_string());
     let reason = last.reason.as_deref().unwrap_or("lost");
     let detail = last.detail.as_deref().unwrap_or_default();
