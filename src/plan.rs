@@ -26,6 +26,7 @@ mod columns;
 mod error;
 mod lastmod;
 mod templates;
+mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +35,7 @@ use url::Url;
 use crate::address;
 use crate::clock::Timestamp;
 use crate::job::{Columns, Dedupe, NewJob, Own, Request};
-use crate::quota::declare::{is_method, is_token};
+use crate::quota::declare::is_method;
 use crate::quota::glob::names_host;
 use crate::quota::{Cost, Limit, Upstream};
 use crate::template::{Place, Template, TemplateError};
@@ -182,37 +183,6 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// The job's priority, and since when it stands in line, where the row tells. What has no date yet
-    /// comes first.
-    fn turn(&self, columns: &Columns) -> Result<(u8, Option<Timestamp>), PlanError> {
-        let own = self.options.priority;
-        let Some(column) = &self.options.priority_from else { return Ok((own, None)) };
-        let value = columns.get(column).ok_or_else(|| self.missing(column, columns))?.trim();
-        if value.is_empty() {
-            return Ok((own, Some(Timestamp::EPOCH)));
-        }
-        let priority = value.parse().ok().filter(|priority| *priority <= MAX_PRIORITY);
-        match (priority, Lastmod::parse(value)) {
-            (Some(priority), _) => Ok((priority, None)),
-            (None, Some(date)) => Ok((own, Some(date.begins_at()))),
-            (None, None) => {
-                Err(PlanError::Turn { column: column.clone(), value: value.to_owned() })
-            }
-        }
-    }
-
-    /// What `--changed` tells changes by, now or another day; the empty text for what is to be told and
-    /// says nothing of itself.
-    fn lastmod(&self, columns: &Columns) -> Result<Option<String>, PlanError> {
-        let changed = self.options.changed;
-        let text = columns.get(LASTMOD).map_or("", |text| text.trim());
-        match Lastmod::parse(text) {
-            Some(lastmod) => Ok(Some(lastmod.same())),
-            None if changed && !text.is_empty() => Err(PlanError::Lastmod(text.to_owned())),
-            None => Ok(changed.then(String::new)),
-        }
-    }
-
     /// `--method`, else the row's column, else the file's.
     fn method(&self, columns: &Columns) -> Result<String, PlanError> {
         let row = columns.get("method").filter(|method| !method.is_empty());
@@ -308,7 +278,7 @@ impl<'a> Planner<'a> {
             let value = template.freeze(columns, Place::Header);
             headers.insert(name.clone(), value.map_err(|error| self.filling(error, columns))?);
         }
-        own_headers(&own, &mut headers)?;
+        templates::own_headers(&own, &mut headers)?;
         if let Some(body) = own.body {
             let body = Some(Template::literal(&body));
             return Ok(Request { method, url: address, headers, body });
@@ -421,21 +391,6 @@ impl<'a> Planner<'a> {
         let missing: Vec<_> = missing.into_iter().map(told).collect();
         if missing.is_empty() { Ok(()) } else { Err(PlanError::Missing(missing)) }
     }
-}
-
-/// Adds the row's own headers, word for word, in place of those of one name.
-fn own_headers(own: &Own, headers: &mut BTreeMap<String, String>) -> Result<(), PlanError> {
-    for (name, value) in &own.headers {
-        if !is_token(name) {
-            return Err(PlanError::HeaderName(name.clone()));
-        }
-        if value.chars().any(char::is_control) {
-            return Err(PlanError::HeaderValue(name.clone()));
-        }
-        headers.retain(|known, _| !known.eq_ignore_ascii_case(name));
-        headers.insert(name.clone(), Template::literal(value));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -7,11 +7,13 @@
 //! | [`jsonl`] | an object a line |
 //! | [`lines`] | one value a line |
 //! | [`sitemap`] | a sitemap's URLs, an index's sitemaps |
+//! | `counted` | how far a stream was read |
 //! | [`gzip`] | what is packed, unpacked |
 //!
 //! Readers hold one row at a time. A row that cannot be read is told with its line, and reading goes
 //! on with the next one.
 
+mod counted;
 pub mod csv;
 mod frames;
 pub mod gzip;

@@ -17,13 +17,14 @@
 //! Only what the protocol itself names is read: images, videos, news and `xhtml:link` alternates of a URL
 //! are passed over. Where the XML is broken the sitemap ends, and all that was before it counts.
 
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead};
 
 use quick_xml::Reader;
 use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesRef, Event};
 use quick_xml::name::QName;
 
+use super::counted::Counted;
 use super::lines::Lines;
 use super::{BadRow, Input, Row, RowProblem};
 use crate::job::{Columns, Own};
@@ -74,7 +75,7 @@ impl<R: BufRead> Sitemap<R> {
     ///
     /// Where its beginning cannot be read.
     pub fn new(input: R) -> io::Result<Sitemap<R>> {
-        let mut input = Counted { input, line: 1, bytes: 0 };
+        let mut input = Counted::new(input, MOST_BYTES);
         // Bytes may come one by one: past a byte order mark and white space, until something tells.
         let form = loop {
             match input.fill_buf()?.first().copied() {
@@ -131,44 +132,6 @@ fn text_row<R: BufRead>(lines: &mut Lines<Counted<R>>, count: &mut usize) -> Opt
 
 fn bad(line: u64, raw: Vec<u8>, problem: RowProblem) -> Input {
     Input::Bad(BadRow { line, raw, problem })
-}
-
-/// A stream whose lines and bytes are counted, and that ends where no sitemap goes on.
-#[derive(Debug)]
-struct Counted<R> {
-    input: R,
-    /// The line of the next byte.
-    line: u64,
-    bytes: u64,
-}
-
-impl<R> Counted<R> {
-    fn is_too_large(&self) -> bool {
-        self.bytes > MOST_BYTES
-    }
-}
-
-impl<R: BufRead> Read for Counted<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut ready = self.fill_buf()?;
-        let read = ready.read(buffer)?;
-        self.consume(read);
-        Ok(read)
-    }
-}
-
-impl<R: BufRead> BufRead for Counted<R> {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        if self.is_too_large() { Ok(&[]) } else { self.input.fill_buf() }
-    }
-
-    fn consume(&mut self, amount: usize) {
-        if let Some(read) = self.input.fill_buf().ok().and_then(|ready| ready.get(..amount)) {
-            self.line += read.iter().filter(|byte| **byte == b'\n').count() as u64;
-        }
-        self.bytes += amount as u64;
-        self.input.consume(amount);
-    }
 }
 
 /// The parts of an entry that are read.
