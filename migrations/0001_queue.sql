@@ -189,6 +189,14 @@ CREATE TABLE dedupe_mark (
     PRIMARY KEY (dedupe, day)
 ) STRICT, WITHOUT ROWID;
 
+-- What `--changed` tells changes by: the lastmod that a key was last added with. It stays when the job
+-- is gone.
+CREATE TABLE lastmod_seen (
+    dedupe  BLOB PRIMARY KEY CHECK (length(dedupe) = 16),
+    lastmod TEXT NOT NULL,
+    job_id  INTEGER NOT NULL                 -- that job, while its key is the same
+) STRICT, WITHOUT ROWID;
+
 -- How many jobs are in each state: kept by triggers, so that it cannot drift.
 CREATE TABLE tally (
     upstream_id INTEGER NOT NULL,

@@ -30,7 +30,11 @@ pub enum AddressError {
 }
 
 /// Reads an address.
-pub(crate) fn parse(text: &str) -> Result<Url, AddressError> {
+///
+/// # Errors
+///
+/// What cannot be called, or would store a password.
+pub fn parse(text: &str) -> Result<Url, AddressError> {
     if text.chars().any(char::is_control) {
         return Err(AddressError::Control);
     }

@@ -117,6 +117,15 @@ pub struct Request {
     pub body: Option<String>,
 }
 
+/// What a row says of its own request beside its columns: word for word, never as a template.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Own {
+    /// Header fields, sent beside the others and instead of those of one name.
+    pub headers: BTreeMap<String, String>,
+    /// The body.
+    pub body: Option<String>,
+}
+
 /// Which earlier job makes a new one a duplicate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -143,6 +152,8 @@ pub struct NewJob {
     pub partition: Columns,
     /// 0 to 9, higher first.
     pub priority: u8,
+    /// Among those of its priority it stands as if it had come then; never behind those that come now.
+    pub line_at: Option<Timestamp>,
     /// Not to be sent before this (store time).
     pub not_before: Option<Timestamp>,
     /// Worthless after this (store time).
@@ -151,6 +162,13 @@ pub struct NewJob {
     pub dedupe: Dedupe,
     /// What duplicates are told by, where the user gave it; else partition, method, URL and body.
     pub dedupe_key: Option<String>,
+    /// When what it is about was last changed, in a text that is the same for the same moment.
+    pub lastmod: Option<String>,
+    /// A duplicate also where one of the same key was last added with the same `lastmod`, and did not
+    /// come to nothing.
+    pub changed: bool,
+    /// Takes the place of one of the same key that is queued and not running.
+    pub replace: bool,
     /// Whether sending twice does no harm.
     pub repeatable: bool,
 }

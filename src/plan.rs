@@ -24,7 +24,9 @@
 
 mod columns;
 mod error;
+mod lastmod;
 mod templates;
+mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,16 +34,20 @@ use url::Url;
 
 use crate::address;
 use crate::clock::Timestamp;
-use crate::job::{Columns, Dedupe, NewJob, Request};
+use crate::job::{Columns, Dedupe, NewJob, Own, Request};
 use crate::quota::declare::is_method;
 use crate::quota::glob::names_host;
 use crate::quota::{Cost, Limit, Upstream};
 use crate::template::{Place, Template, TemplateError};
 pub use error::{Missing, PlanError};
+pub use lastmod::Lastmod;
 use templates::Templates;
 
 /// The highest priority.
 pub const MAX_PRIORITY: u8 = 9;
+
+/// The column that tells when what a URL leads to was last changed.
+pub const LASTMOD: &str = "lastmod";
 
 /// What `add` was told for all its rows.
 #[derive(Clone, Debug, Default)]
@@ -63,6 +69,8 @@ pub struct AddOptions {
     pub credential: Option<String>,
     /// `--priority`: 0 to 9.
     pub priority: u8,
+    /// `--priority-from`: the column that holds each row's own priority, or a date: oldest first.
+    pub priority_from: Option<String>,
     /// `--not-before` (store time).
     pub not_before: Option<Timestamp>,
     /// `--deadline` (store time).
@@ -71,6 +79,10 @@ pub struct AddOptions {
     pub dedupe: Dedupe,
     /// `--dedupe-key`: a template.
     pub dedupe_key: Option<String>,
+    /// `--changed`: only what its `lastmod` says has changed since it was last added.
+    pub changed: bool,
+    /// `--replace`: a duplicate that waits makes way for the newer job.
+    pub replace: bool,
 }
 
 /// Plans the jobs of one `add`.
@@ -126,7 +138,22 @@ impl<'a> Planner<'a> {
     ///
     /// What is wrong with the row: the first thing found.
     pub fn plan(&self, row: Columns) -> Result<NewJob, PlanError> {
+        self.plan_own(row, Own::default())
+    }
+
+    /// The job of a row that says something of its own request. A `body` that a template uses is a
+    /// column like any other.
+    ///
+    /// # Errors
+    ///
+    /// As [`Planner::plan`].
+    pub fn plan_own(&self, row: Columns, mut own: Own) -> Result<NewJob, PlanError> {
         let mut columns = row;
+        if self.templates.uses("body")
+            && let Some(body) = own.body.take()
+        {
+            columns.insert("body".to_owned(), body);
+        }
         for (name, value) in &self.options.set {
             columns.insert(name.clone(), value.clone());
         }
@@ -135,19 +162,24 @@ impl<'a> Planner<'a> {
         let url = self.url(&columns)?;
         self.complete(&mut columns, url.as_ref(), &method)?;
         self.check_values(&columns)?;
-        let request = self.request(&columns, method, url.as_ref())?;
+        let request = self.request(&columns, method, url.as_ref(), own)?;
+        let (priority, line_at) = self.turn(&columns)?;
         let dedupe_key = self.templates.dedupe_key.as_ref();
         let dedupe_key = dedupe_key.map(|key| self.fill(key, &columns)).transpose()?;
         Ok(NewJob {
             repeatable: self.upstream.request.is_repeatable(&request.method),
             request,
             partition: self.partition(&columns)?,
+            lastmod: self.lastmod(&columns)?,
             columns,
-            priority: self.options.priority,
+            priority,
+            line_at,
+            changed: self.options.changed,
             not_before: self.options.not_before,
             deadline_at: self.options.deadline_at,
             dedupe: self.options.dedupe,
             dedupe_key,
+            replace: self.options.replace,
         })
     }
 
@@ -237,6 +269,7 @@ impl<'a> Planner<'a> {
         columns: &Columns,
         method: String,
         url: Option<&Url>,
+        own: Own,
     ) -> Result<Request, PlanError> {
         self.templates.check_sent(columns).map_err(|error| self.filling(error, columns))?;
         let address = self.address(columns, &method, url)?;
@@ -244,6 +277,11 @@ impl<'a> Planner<'a> {
         for (name, template) in &self.templates.headers {
             let value = template.freeze(columns, Place::Header);
             headers.insert(name.clone(), value.map_err(|error| self.filling(error, columns))?);
+        }
+        templates::own_headers(&own, &mut headers)?;
+        if let Some(body) = own.body {
+            let body = Some(Template::literal(&body));
+            return Ok(Request { method, url: address, headers, body });
         }
         let body = self.templates.body_of(&method);
         // The template stays as it is, so that jobs share it; but it must be possible to fill it.
@@ -342,6 +380,7 @@ impl<'a> Planner<'a> {
         let method = self.options.method.as_deref().unwrap_or(&self.upstream.request.method);
         let mut needed = self.templates.needed(has_url, method);
         needed.extend(self.partition.iter().chain(&self.costs));
+        needed.extend(self.options.priority_from.as_deref());
         // What is derived from the URL comes with it.
         let missing = needed.into_iter().filter(|name| !has(name)).map(|name| {
             let rule = self.upstream.columns.get(name);

@@ -159,6 +159,13 @@ impl Template {
         Ok(Template { parts: parse::parts(text)? })
     }
 
+    /// The text of a template that is `text` word for word, whatever braces stand in it.
+    pub fn literal(text: &str) -> String {
+        let mut literal = String::new();
+        parse::escape_into(text, &mut 0, &mut literal);
+        literal
+    }
+
     /// The columns it uses, in order, each once; those of a batch's jobs too.
     pub fn columns(&self) -> Vec<&str> {
         self.names(|part| match part {

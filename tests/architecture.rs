@@ -29,6 +29,8 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("tempfile", &["src/bin/"]),
     ("backoff", &["src/retry.rs"]),
     ("csv", &["src/input/", "src/output/", "src/bin/"]),
+    ("quick_xml", &["src/input/"]),
+    ("flate2", &["src/input/", "src/store/sqlite/body.rs"]),
     ("tokio", &["src/clock.rs", "src/store/", "src/dispatch/", "src/practice/", "src/bin/"]),
     (
         "std::fs",

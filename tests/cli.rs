@@ -16,8 +16,12 @@ mod history;
 mod json;
 #[path = "cli/look.rs"]
 mod look;
+#[path = "cli/rows.rs"]
+mod rows;
 #[path = "cli/run.rs"]
 mod run;
+#[path = "cli/sitemaps.rs"]
+mod sitemaps;
 #[path = "cli/tools.rs"]
 mod tools;
 #[path = "cli/why.rs"]

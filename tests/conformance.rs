@@ -38,6 +38,12 @@ subjects! {
         for_ever_outlasts_the_job,
         one_that_may_have_been_sent_is_active,
         one_whose_like_is_active_is_not_tried_again,
+        what_has_not_changed_is_not_added_again,
+        what_came_to_nothing_counts_as_never_added,
+        a_newer_one_takes_the_place_of_one_that_waits,
+        one_of_the_day_that_waits_is_replaced_and_one_that_went_is_not,
+        a_newer_one_keeps_a_wait_that_was_told,
+        one_that_moves_to_another_partition_leaves_its_own,
     }
     "conformance/claim.rs" claim {
         an_attempt_is_on_record_before_it_is_sent,
@@ -59,6 +65,7 @@ subjects! {
         a_new_priority_counts_at_once,
         who_waits_with_a_high_priority_is_let_go_first,
         of_what_came_due_meanwhile_the_best_goes_first,
+        a_job_can_stand_where_it_would_had_it_come_earlier,
     }
     "conformance/budgets.rs" budgets {
         a_window_holds_its_amount_and_no_more,

@@ -299,7 +299,8 @@ fn every_preset_has_its_test() {
     let files: BTreeSet<String> =
         files.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
     assert_eq!(Library::new(Vec::new()).names(), files);
-    let tested = PRESETS.iter().map(|preset| preset.name).chain(["google-request-indexing"]);
+    let tested =
+        PRESETS.iter().map(|preset| preset.name).chain(["google-request-indexing", "sitemaps"]);
     assert_eq!(tested.map(str::to_owned).collect::<BTreeSet<_>>(), files);
 }
 
@@ -327,6 +328,18 @@ fn google_request_indexing() {
     let key = "siteUrl=https://www.example.com";
     let spent = home.run(&["budget", "spend", "google-request-indexing", "3", "--key", key]);
     assert!(spent.stdout.contains("3 of 11 spent"), "{spent}");
+}
+
+/// Any site's files: no host is its own, and nothing secret goes to any.
+#[test]
+fn sitemaps() {
+    let upstream = Library::new(Vec::new()).get("sitemaps").unwrap();
+    assert!(upstream.matches.hosts.is_empty() && upstream.credentials.is_empty());
+    let texts = upstream.request.headers.values().chain(&upstream.request.url);
+    for text in texts {
+        assert!(!text.contains("${"), "{text}");
+    }
+    assert!(!upstream.limits.is_empty() && upstream.limits.iter().all(|l| l.key == ["host"]));
 }
 
 /// Known upstreams are listed with every limit, and how sure its figures are.

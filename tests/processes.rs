@@ -31,6 +31,7 @@ mod processes {
     mod disk_trouble;
     mod drain;
     mod follow;
+    mod hostile;
     mod legible;
     #[cfg(target_os = "linux")]
     mod power;
@@ -43,6 +44,7 @@ mod processes {
     mod results;
     mod retention;
     mod secrets;
+    mod sitemaps;
     mod store_trouble;
     mod story_bing;
     #[cfg(target_os = "linux")]

@@ -1,6 +1,8 @@
 //! HTTP: one client an upstream, or one a connection. Nothing is sent twice and no redirect followed behind our back.
 
 use std::error::Error;
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::HeaderMap;
@@ -62,6 +64,7 @@ pub trait Transport: Send + Sync + 'static {
 #[derive(Debug)]
 pub struct HttpTransport {
     ways: Ways,
+    spool: Option<Arc<dyn Spool>>,
 }
 
 /// What calls go over.
@@ -71,6 +74,23 @@ enum Ways {
     Any(reqwest::Client),
     /// Just so many.
     Counted(Connections<reqwest::Client>),
+}
+
+/// Where a body goes as a whole, unpacked, beyond what is read of it at once.
+pub trait Spool: std::fmt::Debug + Send + Sync {
+    /// Another answer begins: what was written of an earlier one does not count.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be written.
+    fn begin(&self) -> io::Result<()>;
+
+    /// Takes a part of the body; tells whether that is enough of it.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be written.
+    fn write(&self, part: &[u8]) -> io::Result<bool>;
 }
 
 impl HttpTransport {
@@ -92,7 +112,13 @@ impl HttpTransport {
                 Ways::Counted(Connections::new(clients, Box::new(move || make().ok())))
             }
         };
-        Ok(HttpTransport { ways })
+        Ok(HttpTransport { ways, spool: None })
+    }
+
+    /// Bodies go to `spool` too: one call at a time.
+    #[must_use]
+    pub fn with_spool(self, spool: Arc<dyn Spool>) -> HttpTransport {
+        HttpTransport { spool: Some(spool), ..self }
     }
 }
 
@@ -114,7 +140,7 @@ impl Transport for HttpTransport {
         timeout: Duration,
         timeline: &Timeline,
     ) -> Result<Received, NoAnswer> {
-        let exchange = self.ways.exchange(call, timeout, timeline);
+        let exchange = self.ways.exchange(call, timeout, timeline, self.spool.as_deref());
         tokio::pin!(exchange);
         tokio::select! {
             biased;
@@ -142,12 +168,14 @@ impl Ways {
         call: Prepared,
         timeout: Duration,
         timeline: &Timeline,
+        spool: Option<&dyn Spool>,
     ) -> Result<Received, NoAnswer> {
         match self {
-            Ways::Any(client) => exchange(client, call, timeout, timeline).await,
+            Ways::Any(client) => exchange(client, call, timeout, timeline, spool).await,
             Ways::Counted(connections) => {
                 let answer = connections.with(async |connection| {
-                    let answer = exchange(&connection.client, call, timeout, timeline).await?;
+                    let answer =
+                        exchange(&connection.client, call, timeout, timeline, spool).await?;
                     Ok(Received { connection: Some(connection.number), ..answer })
                 });
                 answer.await.unwrap_or_else(|| Err(too_late(false, timeout)))
@@ -161,6 +189,7 @@ async fn exchange(
     call: Prepared,
     timeout: Duration,
     timeline: &Timeline,
+    spool: Option<&dyn Spool>,
 ) -> Result<Received, NoAnswer> {
     let mut request = client.request(call.method, call.url).headers(call.headers);
     if let Some(body) = call.body {
@@ -172,16 +201,25 @@ async fn exchange(
     let headers = fields(response.headers());
     let mut body = Vec::new();
     let mut cut = false;
+    spool.map_or(Ok(()), Spool::begin).map_err(unkept)?;
     while let Some(chunk) = response.chunk().await.map_err(|error| no_answer(error, timeout))? {
         let room = READ_CAP - body.len();
-        cut = chunk.len() > room;
+        cut |= chunk.len() > room;
         grow(&mut body, chunk.len());
         body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
-        if cut {
+        let is_enough = match spool {
+            Some(spool) => spool.write(&chunk).map_err(unkept)?,
+            None => cut,
+        };
+        if is_enough {
             break;
         }
     }
     Ok(Received { status, headers, body, cut, received_at, connection: None })
+}
+
+fn unkept(error: io::Error) -> NoAnswer {
+    NoAnswer { left: true, detail: format!("the answer cannot be kept: {error}") }
 }
 
 fn too_late(left: bool, timeout: Duration) -> NoAnswer {

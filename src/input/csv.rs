@@ -17,6 +17,7 @@ use std::io::{self, BufRead, Read};
 
 use super::frames::{Frame, Frames};
 use super::{BadRow, Input, Row, RowProblem};
+use crate::job::Own;
 
 /// A column that is dropped when it is read: what a file of rejected rows says about each of them.
 pub const REJECTED_BECAUSE: &str = "rejected_because";
@@ -175,7 +176,7 @@ impl<R: BufRead> CsvRows<R> {
                 columns.insert(name.clone(), value.to_owned());
             }
         }
-        Ok(Input::Row(Row { line, columns, raw }))
+        Ok(Input::Row(Row { line, columns, own: Own::default(), raw }))
     }
 }
 

@@ -14,26 +14,30 @@
 
 use std::io::{self, BufRead};
 
-use super::{BadRow, Input, Row, RowProblem, read_line, without_break};
-use crate::job::Columns;
+use super::{BadRow, Input, Row, RowProblem, SourceLines};
+use crate::job::{Columns, Own};
 
 /// Reads lines; each is the value of one column. Blank ones are passed over, and so is the white
 /// space around a value.
 #[derive(Debug)]
 pub struct Lines<R> {
-    input: R,
+    lines: SourceLines<R>,
     column: String,
-    line: u64,
 }
 
 impl<R: BufRead> Lines<R> {
     /// Reads `input`; each line is the value of `column`.
     pub fn new(input: R, column: &str) -> Lines<R> {
-        Lines { input, column: column.to_owned(), line: 0 }
+        Lines::after(input, column, 0)
     }
 
-    fn row(&self, raw: &[u8], cut: bool) -> Input {
-        let (line, raw) = (self.line, raw.to_vec());
+    /// As [`Lines::new`], where so many lines were read already.
+    pub(super) fn after(input: R, column: &str, passed: u64) -> Lines<R> {
+        let lines = SourceLines { input, line: passed };
+        Lines { lines, column: column.to_owned() }
+    }
+
+    fn row(&self, line: u64, raw: Vec<u8>, cut: bool) -> Input {
         if cut {
             return Input::Bad(BadRow { line, raw, problem: RowProblem::TooLong });
         }
@@ -42,7 +46,7 @@ impl<R: BufRead> Lines<R> {
             return Input::Bad(BadRow { line, raw, problem });
         };
         let columns = Columns::from([(self.column.clone(), text.trim().to_owned())]);
-        Input::Row(Row { line, columns, raw })
+        Input::Row(Row { line, columns, own: Own::default(), raw })
     }
 }
 
@@ -50,20 +54,7 @@ impl<R: BufRead> Iterator for Lines<R> {
     type Item = io::Result<Input>;
 
     fn next(&mut self) -> Option<io::Result<Input>> {
-        loop {
-            let (text, cut) = match read_line(&mut self.input) {
-                Ok(Some(read)) => read,
-                Ok(None) => return None,
-                Err(error) => return Some(Err(error)),
-            };
-            self.line += 1;
-            let mut raw = without_break(&text);
-            if self.line == 1 {
-                raw = raw.strip_prefix(b"\xef\xbb\xbf").unwrap_or(raw);
-            }
-            if !raw.trim_ascii().is_empty() {
-                return Some(Ok(self.row(raw, cut)));
-            }
-        }
+        let read = self.lines.next()?;
+        Some(read.map(|(line, raw, cut)| self.row(line, raw, cut)))
     }
 }

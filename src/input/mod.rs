@@ -1,21 +1,29 @@
-//! Rows come in: from CSV, or from lines of one value each.
+//! Rows come in: from CSV, JSON lines, sitemaps, or lines of one value each.
 //!
 //! | file | noun |
 //! | --- | --- |
 //! | [`csv`] | a CSV file's rows by column |
 //! | `frames` | where a CSV record begins and ends, and which line cannot be one |
+//! | [`jsonl`] | an object a line |
 //! | [`lines`] | one value a line |
+//! | [`sitemap`] | a sitemap's URLs, an index's sitemaps |
+//! | `counted` | how far a stream was read |
+//! | [`gzip`] | what is packed, unpacked |
 //!
 //! Readers hold one row at a time. A row that cannot be read is told with its line, and reading goes
 //! on with the next one.
 
+mod counted;
 pub mod csv;
 mod frames;
+pub mod gzip;
+pub mod jsonl;
 pub mod lines;
+pub mod sitemap;
 
 use std::io::{self, BufRead, Read as _};
 
-use crate::job::Columns;
+use crate::job::{Columns, Own};
 
 /// Bytes of one row; a longer one is refused, so that memory stays flat.
 pub const LONGEST_ROW: usize = 1 << 20;
@@ -36,6 +44,8 @@ pub struct Row {
     pub line: u64,
     /// Its values.
     pub columns: Columns,
+    /// What it says of its own request.
+    pub own: Own,
     /// Its bytes, without the line break at its end.
     pub raw: Vec<u8>,
 }
@@ -78,6 +88,68 @@ pub enum RowProblem {
     /// More than [`LONGEST_ROW`] bytes.
     #[error("it is longer than {} bytes", LONGEST_ROW)]
     TooLong,
+    /// No JSON, or another kind of it.
+    #[error("it is no JSON object: {what} (at character {column})")]
+    NoJson {
+        /// What was met.
+        what: String,
+        /// Where, from 1.
+        column: usize,
+    },
+    /// Two fields of one name.
+    #[error("its field `{field}` is there twice")]
+    Twice {
+        /// The name.
+        field: String,
+    },
+    /// A field whose name is empty.
+    #[error("a field of it has no name")]
+    Nameless,
+    /// XML that no reader can make out.
+    #[error("its XML is broken: {what}")]
+    Xml {
+        /// What was met.
+        what: String,
+    },
+    /// XML of something else.
+    #[error("it is no sitemap: its root is <{root}>, not <urlset> or <sitemapindex>")]
+    NoSitemap {
+        /// The name of its root.
+        root: String,
+    },
+    /// It cannot be read to its end.
+    #[error("it cannot be read further: {why}")]
+    Unreadable {
+        /// Why.
+        why: String,
+    },
+    /// More than [`sitemap::MOST_BYTES`].
+    #[error("it is larger than {} MiB, which the protocol does not allow: split it", sitemap::MOST_BYTES >> 20)]
+    TooLarge,
+    /// More than [`sitemap::MOST_ENTRIES`].
+    #[error(
+        "there are more than {} entries in it, which the protocol does not allow: split it",
+        sitemap::MOST_ENTRIES
+    )]
+    TooManyEntries,
+    /// An entry without an address.
+    #[error("it has no <loc>")]
+    NoLoc,
+    /// An address of [`sitemap::LOC_BOUND`] characters or more.
+    #[error("its <loc> has {} characters or more", sitemap::LOC_BOUND)]
+    LongLoc,
+    /// An `&` that begins nothing.
+    #[error("it has an `&` that is not written as `&amp;`")]
+    Ampersand,
+    /// An entity that only a document type could declare.
+    #[error("it has an entity `&{name};`, which XML does not know")]
+    Entity {
+        /// Its name.
+        name: String,
+    },
+    /// `headers` of another form.
+    #[error("its `headers` are no object of texts")]
+    Headers,
 }
 
 fn some(count: &usize, one: &str) -> String {
@@ -111,6 +183,39 @@ fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
         input.consume(used);
         if done {
             return Ok(());
+        }
+    }
+}
+
+/// Lines with their number, from 1, without their breaks; blank ones are passed over, and so is a
+/// byte order mark.
+#[derive(Debug)]
+struct SourceLines<R> {
+    input: R,
+    line: u64,
+}
+
+impl<R: BufRead> SourceLines<R> {
+    fn new(input: R) -> SourceLines<R> {
+        SourceLines { input, line: 0 }
+    }
+
+    /// Its number, its bytes, and whether it was cut.
+    fn next(&mut self) -> Option<io::Result<(u64, Vec<u8>, bool)>> {
+        loop {
+            let (text, cut) = match read_line(&mut self.input) {
+                Ok(Some(read)) => read,
+                Ok(None) => return None,
+                Err(error) => return Some(Err(error)),
+            };
+            self.line += 1;
+            let mut raw = without_break(&text);
+            if self.line == 1 {
+                raw = raw.strip_prefix(b"\xef\xbb\xbf").unwrap_or(raw);
+            }
+            if !raw.trim_ascii().is_empty() {
+                return Some(Ok((self.line, raw.to_vec(), cut)));
+            }
         }
     }
 }

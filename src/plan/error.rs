@@ -33,6 +33,19 @@ pub enum PlanError {
         /// Its value.
         value: String,
     },
+    /// The column of `--priority-from` holds neither.
+    #[error(
+        "`{value}` in the column `{column}` is no priority from 0 to 9, and no date such as 2026-11-30"
+    )]
+    Turn {
+        /// The column.
+        column: String,
+        /// Its value.
+        value: String,
+    },
+    /// The column `lastmod`, which changes are told by, holds no date.
+    #[error("the lastmod `{0}` is no date such as 2026-11-30 or 2026-11-30T08:00:00Z")]
+    Lastmod(String),
     /// The column `url` holds nothing that can be called. Its value is not repeated: it may hold a
     /// password.
     #[error("the URL cannot be used")]

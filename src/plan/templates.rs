@@ -1,10 +1,12 @@
 //! The templates of one `add`, read once.
 
+use std::collections::BTreeMap;
+
 use url::Url;
 
 use super::{AddOptions, PlanError};
 use crate::address::{self, AddressError};
-use crate::job::Columns;
+use crate::job::{Columns, Own};
 use crate::quota::Upstream;
 use crate::quota::declare::is_token;
 use crate::template::{Place, Secret, Template, TemplateError};
@@ -137,6 +139,15 @@ impl Templates {
         needed
     }
 
+    /// Whether any of them has that column.
+    pub(super) fn uses(&self, column: &str) -> bool {
+        let address = self.address.iter().map(|address| &address.filled.template);
+        let body = self.body.iter().map(|body| &body.filled.template);
+        let key = self.dedupe_key.iter().map(|key| &key.template);
+        let headers = self.headers.iter().map(|(_, template)| template).chain(&self.sent);
+        address.chain(body).chain(key).chain(headers).any(|template| uses(template, column))
+    }
+
     /// Whether the file's headers, which are rendered when the call is sent, can take the columns.
     pub(super) fn check_sent(&self, columns: &Columns) -> Result<(), TemplateError> {
         self.sent.iter().try_for_each(|one| one.freeze(columns, Place::Header).map(drop))
@@ -200,16 +211,34 @@ fn headers(
 ) -> Result<Vec<(String, Template)>, PlanError> {
     let mut headers = Vec::new();
     for (name, text) in &options.headers {
-        if !is_token(name) {
-            return Err(PlanError::HeaderName(name.clone()));
-        }
-        if text.chars().any(char::is_control) {
-            return Err(PlanError::HeaderValue(name.clone()));
-        }
+        check_header(name, text)?;
         let what = format!("--header {name}");
         headers.push((name.clone(), single(&what, read(upstream, &what, text)?)?));
     }
     Ok(headers)
+}
+
+fn check_header(name: &str, value: &str) -> Result<(), PlanError> {
+    if !is_token(name) {
+        return Err(PlanError::HeaderName(name.to_owned()));
+    }
+    if value.chars().any(char::is_control) {
+        return Err(PlanError::HeaderValue(name.to_owned()));
+    }
+    Ok(())
+}
+
+/// Adds a row's own headers, word for word, in place of those of one name.
+pub(super) fn own_headers(
+    own: &Own,
+    headers: &mut BTreeMap<String, String>,
+) -> Result<(), PlanError> {
+    for (name, value) in &own.headers {
+        check_header(name, value)?;
+        headers.retain(|known, _| !known.eq_ignore_ascii_case(name));
+        headers.insert(name.clone(), Template::literal(value));
+    }
+    Ok(())
 }
 
 /// The file's headers that use columns, save those that this `add` replaces.

@@ -44,6 +44,8 @@ pub struct Added {
     pub ids: Vec<JobId>,
     /// Jobs that were there already.
     pub duplicates: u64,
+    /// How many of those added took the place of one that waited, which ended as cancelled.
+    pub replaced: u64,
 }
 
 /// Queued jobs of an upstream.

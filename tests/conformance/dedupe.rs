@@ -104,3 +104,103 @@ pub fn one_whose_like_is_active_is_not_tried_again<S: Store>(make: Make<'_, S>) 
     w.ok(&call);
     assert_eq!(w.act(Filter::default(), Act::Retry), 1, "one of both at most");
 }
+
+fn changed(job: &NewJob, lastmod: &str) -> NewJob {
+    NewJob { lastmod: Some(lastmod.to_owned()), changed: true, ..job.clone() }
+}
+
+pub fn what_has_not_changed_is_not_added_again<S: Store>(make: Make<'_, S>) {
+    let w = world(make);
+    let job = w.job(&[]);
+    let noted = NewJob { changed: false, ..changed(&job, "monday") };
+    let first = w.add_one(noted.clone());
+    assert_eq!(w.add_jobs(vec![changed(&job, "tuesday")]).duplicates, 1, "while it is active");
+    let call = w.one();
+    w.ok(&call);
+    assert_eq!(w.add_jobs(vec![changed(&job, "monday")]).duplicates, 1);
+    assert_eq!(w.act_on(first, Act::Prune), 1);
+    assert_eq!(w.add_jobs(vec![changed(&job, "monday")]).duplicates, 1, "it outlasts the job");
+    w.add_one(changed(&job, "tuesday"));
+    let call = w.one();
+    w.ok(&call);
+    assert_eq!(w.add_jobs(vec![changed(&job, "tuesday")]).duplicates, 1);
+    w.add_one(changed(&job, "monday"));
+    let call = w.one();
+    w.ok(&call);
+    w.add_one(noted);
+}
+
+pub fn what_came_to_nothing_counts_as_never_added<S: Store>(make: Make<'_, S>) {
+    let w = world(make);
+    let job = changed(&w.job(&[]), "monday");
+    let id = w.add_one(job.clone());
+    assert_eq!(w.act_on(id, Act::Cancel), 1);
+    let id = w.add_one(job.clone());
+    let call = w.one();
+    w.say(&call, said(Reason::NotFound));
+    assert_eq!(w.state(id), JobState::Failed);
+    w.add_one(job.clone());
+    let call = w.one();
+    w.ok(&call);
+    assert_eq!(w.add_jobs(vec![job]).duplicates, 1);
+}
+
+pub fn a_newer_one_takes_the_place_of_one_that_waits<S: Store>(make: Make<'_, S>) {
+    let w = world(make);
+    let keyed = |key: &str, price: &str| {
+        let job = w.job(&[("price", price)]);
+        NewJob { dedupe_key: Some(key.to_owned()), replace: true, ..job }
+    };
+    let stale = w.add_one(keyed("a", "1"));
+    w.pass(secs(60));
+    let other = w.add_one(keyed("b", "1"));
+    w.pass(secs(60));
+    let added = w.add_jobs(vec![keyed("a", "2"), keyed("c", "1")]);
+    assert_eq!((added.ids.len(), added.duplicates, added.replaced), (2, 0, 1));
+    assert_eq!(w.state(stale), JobState::Cancelled);
+    let call = w.one();
+    assert_eq!(call.job.id, added.ids[0], "it stands where the older one stood");
+    assert_eq!(call.job.columns["price"], "2");
+    let running = w.add_jobs(vec![keyed("a", "3")]);
+    assert_eq!((running.duplicates, running.replaced), (1, 0), "what runs is left alone");
+    assert_eq!(w.one().job.id, other);
+}
+
+pub fn one_of_the_day_that_waits_is_replaced_and_one_that_went_is_not<S: Store>(make: Make<'_, S>) {
+    let w = world(make);
+    let job = NewJob { dedupe: Dedupe::Day, replace: true, ..w.job(&[]) };
+    w.add_one(job.clone());
+    assert_eq!(w.add_jobs(vec![job.clone()]).replaced, 1);
+    let call = w.one();
+    w.ok(&call);
+    assert_eq!(w.add_jobs(vec![job]).duplicates, 1);
+}
+
+pub fn a_newer_one_keeps_a_wait_that_was_told<S: Store>(make: Make<'_, S>) {
+    let w = world(make);
+    let job = NewJob { replace: true, ..w.job(&[]) };
+    w.add_one(job.clone());
+    let call = w.one();
+    w.say(&call, said(Reason::Transient));
+    let again = w.nothing().unwrap();
+    assert_eq!(w.add_jobs(vec![job.clone()]).replaced, 1);
+    assert_eq!(w.nothing(), Some(again));
+    let later = NewJob { not_before: Some(again + secs(60)), ..job.clone() };
+    assert_eq!(w.add_jobs(vec![later]).replaced, 1);
+    assert_eq!(w.nothing(), Some(again + secs(60)));
+    assert_eq!(w.add_jobs(vec![job]).replaced, 1);
+    w.one();
+}
+
+pub fn one_that_moves_to_another_partition_leaves_its_own<S: Store>(make: Make<'_, S>) {
+    let keyed = limit("rate", "rate", "rate = \"10/s\"\nkey = [\"site\"]");
+    let w = World::new(make, &keyed);
+    let of = |site: &str| {
+        let job = w.job(&[("site", site)]);
+        NewJob { dedupe_key: Some("book".to_owned()), replace: true, ..job }
+    };
+    w.add_one(of("a"));
+    let added = w.add_jobs(vec![of("b")]);
+    assert_eq!(added.replaced, 1);
+    assert_eq!(w.one().job.id, added.ids[0]);
+}

@@ -1,6 +1,6 @@
 //! Who goes first.
 
-use paceline::job::{JobId, JobState};
+use paceline::job::{JobId, JobState, NewJob};
 use paceline::reading::Reason;
 use paceline::store::{Act, Store};
 
@@ -148,4 +148,14 @@ pub fn of_what_came_due_meanwhile_the_best_goes_first<S: Store>(make: Make<'_, S
         assert_eq!(ids(&order)[..2], [high, middle]);
         assert!(with_one_more || order[2].job.id == low);
     }
+}
+
+pub fn a_job_can_stand_where_it_would_had_it_come_earlier<S: Store>(make: Make<'_, S>) {
+    let w = World::new(make, FREE);
+    let at = |ago: u64| NewJob { line_at: Some(w.now() - secs(ago)), ..w.job(&[]) };
+    let to_come = NewJob { line_at: Some(w.now() + secs(60)), ..w.job(&[]) };
+    let added = w.add_jobs(vec![w.job(&[]), at(60), at(3600), to_come, at(60)]);
+    let order: Vec<_> = w.claim(5).iter().map(|call| call.job.id).collect();
+    let expected = [2, 1, 4, 0, 3].map(|at| added.ids[at]);
+    assert_eq!(order, expected);
 }

@@ -136,6 +136,10 @@ impl<S: Store> World<S> {
             deadline_at: None,
             dedupe: Dedupe::Active,
             dedupe_key: None,
+            line_at: None,
+            lastmod: None,
+            changed: false,
+            replace: false,
             repeatable: true,
         }
     }

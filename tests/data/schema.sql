@@ -132,6 +132,12 @@ CREATE INDEX job_partition_deadline ON job (partition_id, deadline_at)
 
 CREATE INDEX job_unsure ON job (upstream_id) WHERE state = 'unsure';
 
+CREATE TABLE lastmod_seen (
+    dedupe  BLOB PRIMARY KEY CHECK (length(dedupe) = 16),
+    lastmod TEXT NOT NULL,
+    job_id  INTEGER NOT NULL                 -- that job, while its key is the same
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE limit_instance (
     id            INTEGER PRIMARY KEY,
     upstream_id   INTEGER NOT NULL REFERENCES upstream (id),

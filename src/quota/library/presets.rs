@@ -12,7 +12,7 @@ pub(super) const PRESETS: &[(&str, &str)] = presets![
     "discord" "ebay" "github" "google-books" "google-indexing" "google-request-indexing"
     "google-search-console" "hubspot" "indexnow" "internet-archive" "isbndb" "jira" "naver-indexnow"
     "ncbi-eutils" "nominatim" "notion" "open-library" "openai" "reddit" "seznam-indexnow"
-    "shopify-graphql" "shopify-rest" "slack" "stripe" "wikimedia" "x" "yandex-indexnow"
+    "shopify-graphql" "shopify-rest" "sitemaps" "slack" "stripe" "wikimedia" "x" "yandex-indexnow"
     "yandex-webmaster" "zendesk"
 ];
 

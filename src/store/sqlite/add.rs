@@ -1,8 +1,8 @@
 //! Additions: jobs enter the queue under a load's name, duplicates are counted.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
-use rusqlite::named_params;
+use rusqlite::{OptionalExtension, named_params};
 use sha2::{Digest, Sha256};
 
 use super::instances::to_json;
@@ -29,8 +29,12 @@ pub(super) fn add(
     let mut added = Added::default();
     for job in jobs {
         match addition.add(job)? {
-            Some(id) => added.ids.push(id),
-            None => added.duplicates += 1,
+            Fate::Added(id) => added.ids.push(id),
+            Fate::Replaces(id) => {
+                added.ids.push(id);
+                added.replaced += 1;
+            }
+            Fate::Duplicate => added.duplicates += 1,
         }
     }
     for partition in addition.partitions {
@@ -43,8 +47,27 @@ pub(super) fn add(
             places::ask_if_late(txn, partition.id)?;
         }
     }
+    for partition in addition.shrunk {
+        places::refresh(txn, partition)?;
+    }
     places::bump_news(txn.conn)?;
     Ok(added)
+}
+
+/// What becomes of a new job.
+enum Fate {
+    Added(JobId),
+    /// Added, and one of the same key that waited was withdrawn for it.
+    Replaces(JobId),
+    Duplicate,
+}
+
+/// A job that was withdrawn for a newer one.
+struct Withdrawn {
+    partition: i64,
+    due_at: Timestamp,
+    /// It was sent before, so that somebody told it to wait.
+    was_sent: bool,
 }
 
 /// One addition at work: what its jobs share is looked up once.
@@ -57,6 +80,8 @@ struct Addition<'t> {
     partition_of: HashMap<Columns, usize>,
     shapes: Vec<Shape>,
     shape_of: HashMap<Request, usize>,
+    /// Partitions that lost a job to a newer one.
+    shrunk: BTreeSet<i64>,
 }
 
 /// A partition that got jobs, with the best priority and the earliest due instant of these.
@@ -100,24 +125,29 @@ impl<'t> Addition<'t> {
             partition_of: HashMap::new(),
             shapes: Vec::new(),
             shape_of: HashMap::new(),
+            shrunk: BTreeSet::new(),
         })
     }
 
-    /// Adds a job; `None` where it is a duplicate.
-    fn add(&mut self, job: &NewJob) -> rusqlite::Result<Option<JobId>> {
+    fn add(&mut self, job: &NewJob) -> rusqlite::Result<Fate> {
         let now = self.txn.now.store;
-        let due_at = job.not_before.map_or(now, |at| at.max(now));
         let (shape, partition) = (self.shape(&job.request)?, self.partition(&job.partition)?);
         let (Some(shape), Some(at)) = (self.shapes.get(shape), self.partitions.get(partition))
         else {
-            return Ok(None);
+            return Ok(Fate::Duplicate);
         };
         let dedupe = self.dedupe(job, &at.key, shape.body.as_ref());
-        if let Some(key) = &dedupe
-            && self.is_marked(job.dedupe, key)?
-        {
-            return Ok(None);
+        let mut withdrawn = None;
+        if let Some(key) = &dedupe {
+            if job.changed && self.is_unchanged(job, key)? {
+                return Ok(Fate::Duplicate);
+            }
+            withdrawn = if job.replace { self.withdraw(key)? } else { None };
+            if withdrawn.is_none() && self.is_marked(job.dedupe, key)? {
+                return Ok(Fate::Duplicate);
+            }
         }
+        let due_at = due_at(job, now, withdrawn.as_ref());
         let mut insert = self.txn.conn.prepare_cached(queries::JOB_ADD)?;
         let added = insert.execute(named_params! {
             ":upstream": self.upstream_id, ":partition": at.id, ":load": self.load_id,
@@ -127,18 +157,48 @@ impl<'t> Addition<'t> {
             ":repeatable": job.repeatable, ":now": now.as_nanos(), ":dedupe": dedupe,
         })?;
         if added == 0 {
-            return Ok(None);
+            return Ok(Fate::Duplicate);
         }
         let id = JobId(self.txn.conn.last_insert_rowid());
         if let Some(key) = &dedupe {
             self.mark(job.dedupe, key)?;
+            self.note_lastmod(job, key, id)?;
         }
         if let Some(grown) = self.partitions.get_mut(partition) {
             grown.priority = grown.priority.max(job.priority);
             grown.due_at = grown.due_at.min(due_at);
             grown.has_deadline |= job.deadline_at.is_some();
         }
-        Ok(Some(id))
+        let Some(withdrawn) = withdrawn else { return Ok(Fate::Added(id)) };
+        self.shrunk.insert(withdrawn.partition);
+        Ok(Fate::Replaces(id))
+    }
+
+    /// Ends one of that key that is queued and not running.
+    fn withdraw(&self, key: &[u8; 16]) -> rusqlite::Result<Option<Withdrawn>> {
+        let mut withdraw = self.txn.conn.prepare_cached(queries::JOB_WITHDRAW)?;
+        let params = named_params! { ":dedupe": key, ":now": self.txn.now.store.as_nanos() };
+        let withdrawn = withdraw.query_row(params, |row| {
+            Ok(Withdrawn {
+                partition: row.get("partition_id")?,
+                due_at: Timestamp::from_nanos(row.get("due_at")?),
+                was_sent: row.get::<_, i64>("attempts")? > 0,
+            })
+        });
+        withdrawn.optional()
+    }
+
+    /// Whether one of that key was added with the same lastmod, and did not come to nothing.
+    fn is_unchanged(&self, job: &NewJob, key: &[u8; 16]) -> rusqlite::Result<bool> {
+        let mut seen = self.txn.conn.prepare_cached(queries::LASTMOD_SEEN)?;
+        seen.exists(named_params! { ":dedupe": key, ":lastmod": job.lastmod })
+    }
+
+    fn note_lastmod(&self, job: &NewJob, key: &[u8; 16], id: JobId) -> rusqlite::Result<()> {
+        let Some(lastmod) = &job.lastmod else { return Ok(()) };
+        let mut note = self.txn.conn.prepare_cached(queries::LASTMOD_NOTE)?;
+        note.execute(named_params! { ":dedupe": key, ":lastmod": lastmod, ":job": id.0 })?;
+        Ok(())
     }
 
     /// Where the partition of these columns stands in the list; its row is made where there is none.
@@ -227,5 +287,19 @@ impl<'t> Addition<'t> {
         let mut mark = self.txn.conn.prepare_cached(queries::DEDUPE_MARK)?;
         mark.execute(named_params! { ":dedupe": key, ":day": day })?;
         Ok(())
+    }
+}
+
+/// When a new job is due. It takes over the place in line of one that it replaces, and the wait that
+/// this was told; not what that was to wait for of its own.
+fn due_at(job: &NewJob, now: Timestamp, replaced: Option<&Withdrawn>) -> Timestamp {
+    if let Some(at) = job.not_before {
+        return at.max(now);
+    }
+    let own = job.line_at.map_or(now, |at| at.min(now));
+    match replaced {
+        Some(old) if old.was_sent && old.due_at > now => old.due_at,
+        Some(old) => own.min(old.due_at),
+        None => own,
     }
 }

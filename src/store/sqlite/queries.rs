@@ -89,6 +89,19 @@ pub(super) const DEDUPE_MARKED: &str =
     "SELECT 1 FROM dedupe_mark WHERE dedupe = :dedupe AND day = :day";
 pub(super) const DEDUPE_MARK: &str =
     "INSERT INTO dedupe_mark (dedupe, day) VALUES (:dedupe, :day) ON CONFLICT DO NOTHING";
+/// One that is queued and not running makes way for a newer one of its key.
+pub(super) const JOB_WITHDRAW: &str = "UPDATE job
+    SET state = 'cancelled', ended_at = :now, reason = 'replaced', detail = 'a newer row took its place'
+    WHERE dedupe = :dedupe AND state IN ('queued', 'unsure') AND state = 'queued'
+      AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)
+    RETURNING partition_id, due_at, attempts";
+pub(super) const LASTMOD_SEEN: &str = "SELECT 1 FROM lastmod_seen
+    WHERE dedupe = :dedupe AND lastmod = :lastmod AND NOT EXISTS (SELECT 1 FROM job
+        WHERE id = lastmod_seen.job_id AND dedupe = :dedupe
+          AND state IN ('failed', 'expired', 'cancelled'))";
+pub(super) const LASTMOD_NOTE: &str =
+    "INSERT INTO lastmod_seen (dedupe, lastmod, job_id) VALUES (:dedupe, :lastmod, :job)
+    ON CONFLICT DO UPDATE SET lastmod = :lastmod, job_id = :job";
 pub(super) const DEDUPE_FORGET: &str = "DELETE FROM dedupe_mark WHERE day >= 0 AND day < ?1";
 
 // ---- partitions and their places

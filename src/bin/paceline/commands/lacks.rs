@@ -6,6 +6,8 @@ use paceline::quota::Upstream;
 use paceline::quota::auth::Auth;
 use paceline::template::{Secret, Template};
 
+use crate::args::add::AddArgs;
+
 /// A variable that is not set here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unset {
@@ -33,6 +35,12 @@ impl Unset {
             self.name
         )
     }
+}
+
+/// The same of the jobs of an `add`.
+pub fn lacks(upstream: &Upstream, args: &AddArgs) -> Vec<Unset> {
+    let headers = args.header.iter().map(|header| &header.value);
+    unset(upstream, headers.chain(&args.url).chain(&args.body))
 }
 
 /// The variables that an upstream's calls take secrets from and that are not set here; `more` are

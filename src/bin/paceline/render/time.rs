@@ -41,7 +41,7 @@ impl Here {
     }
 
     /// The instant of a local reading; of two the first, of none the first after the gap.
-    fn instant(self, local: NaiveDateTime) -> Option<Timestamp> {
+    pub fn instant(self, local: NaiveDateTime) -> Option<Timestamp> {
         match self {
             Here::Zone(zone) => first(&zone, local),
             Here::Offset => first(&Local, local),

@@ -1,6 +1,7 @@
 //! `add --dry-run`: what would be sent, under which limits, and about when all would be done.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use paceline::job::{Columns, NewJob};
 use paceline::quota::{Cost, Upstream};
@@ -12,7 +13,8 @@ use serde_json::{Value, json};
 
 use super::intake::Intake;
 use super::source::Rows;
-use crate::commands::lacks::Unset;
+use crate::args::add::AddArgs;
+use crate::commands::lacks::{Unset, lacks};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::render::table::indented;
@@ -23,40 +25,40 @@ const SHOWN: usize = 3;
 
 /// Shows, and adds nothing. The store is not even opened.
 pub fn run(
-    upstream: &Upstream,
+    upstreams: &[Arc<Upstream>],
     mut intake: Intake<'_>,
     mut rows: Rows,
-    unset: &[Unset],
+    args: &AddArgs,
     context: &Context,
 ) -> anyhow::Result<Exit> {
-    let mut plan = Plan::default();
-    while let Some(job) = intake.next(&mut rows)? {
-        plan.take(upstream, job);
+    let mut plans: Vec<Plan> = upstreams.iter().map(|_| Plan::default()).collect();
+    while let Some((jobs, _)) = intake.next(&mut rows)? {
+        for ((plan, upstream), job) in plans.iter_mut().zip(upstreams).zip(jobs) {
+            job.into_iter().for_each(|job| plan.take(upstream, job));
+        }
     }
-    let rejected = intake.finish()?;
-    let unset: Vec<_> = unset.iter().filter(|unset| unset.concerns(&plan.credentials)).collect();
-    let now = context.wall();
-    let done = plan.finish(upstream, now);
-    let requests = plan.requests(upstream);
+    let left = intake.finish()?;
+    let all = plans.iter().zip(upstreams);
     if context.global.json {
-        context.out.json(&json!({
-            "upstream": upstream.name, "jobs": plan.jobs, "rejected": rejected,
-            "requests": requests,
-            "limits": upstream.limits.iter().map(limits::limit).collect::<Vec<_>>(),
-            "finish_at": instant((!done.is_beyond()).then_some(done.at)), "limit": done.limit, "unset": unset.iter().map(|unset| &unset.name).collect::<Vec<_>>(),
-        }))?;
+        let told = all.zip(&left.by_upstream);
+        let mut told: Vec<Value> = told
+            .map(|((plan, upstream), rejected)| plan.json(upstream, *rejected, args, context))
+            .collect();
+        let told = match (told.pop(), told.is_empty()) {
+            (Some(only), true) => only,
+            (last, _) => {
+                told.extend(last);
+                json!({"rejected": left.rejected, "upstreams": told})
+            }
+        };
+        context.out.json(&told)?;
     } else {
-        tell(upstream, &plan, &requests, context)?;
-        let about = done.span(now);
-        let by = done.limit.map(|limit| format!(", held back by the limit `{limit}`"));
-        context.out.text(&format!(
-            "\n{} would be done in {about}{}, were nothing else queued.\nNothing was added.",
-            count(plan.jobs, "job"),
-            by.unwrap_or_default()
-        ))?;
-        unset.iter().for_each(|unset| context.note(&unset.note(&upstream.name)));
+        for (plan, upstream) in all {
+            plan.tell(upstream, args, context)?;
+        }
+        context.out.text("Nothing was added.")?;
     }
-    Ok(if rejected > 0 { Exit::Failed } else { Exit::Done })
+    Ok(if left.rejected > 0 { Exit::Failed } else { Exit::Done })
 }
 
 /// What the rows come to.
@@ -102,6 +104,37 @@ impl Plan {
         }
     }
 
+    /// Variables that its calls would lack.
+    fn lacks(&self, upstream: &Upstream, args: &AddArgs) -> Vec<Unset> {
+        lacks(upstream, args).into_iter().filter(|one| one.concerns(&self.credentials)).collect()
+    }
+
+    fn json(&self, upstream: &Upstream, rejected: u64, args: &AddArgs, context: &Context) -> Value {
+        let done = self.finish(upstream, context.wall());
+        json!({
+            "upstream": upstream.name, "jobs": self.jobs, "rejected": rejected,
+            "requests": self.requests(upstream),
+            "limits": upstream.limits.iter().map(limits::limit).collect::<Vec<_>>(),
+            "finish_at": instant((!done.is_beyond()).then_some(done.at)), "limit": done.limit,
+            "unset": self.lacks(upstream, args).iter().map(|one| &one.name).collect::<Vec<_>>(),
+        })
+    }
+
+    fn tell(&self, upstream: &Upstream, args: &AddArgs, context: &Context) -> anyhow::Result<()> {
+        let now = context.wall();
+        let done = self.finish(upstream, now);
+        show(upstream, self, &self.requests(upstream), context)?;
+        let about = done.span(now);
+        let by = done.limit.map(|limit| format!(", held back by the limit `{limit}`"));
+        context.out.text(&format!(
+            "\n{} would be done in {about}{}, were nothing else queued.",
+            count(self.jobs, "job"),
+            by.unwrap_or_default()
+        ))?;
+        self.lacks(upstream, args).iter().for_each(|one| context.note(&one.note(&upstream.name)));
+        Ok(())
+    }
+
     fn finish<'u>(&self, upstream: &'u Upstream, now: paceline::clock::Timestamp) -> Finish<'u> {
         let demands: Vec<Demand<'u>> = self
             .units
@@ -122,13 +155,14 @@ impl Plan {
 
 /// A request as it would be sent, the first job with these others; secrets are placeholders.
 fn request(upstream: &Upstream, job: &NewJob, jobs: &[&Columns]) -> Value {
-    let mut headers = job.request.headers.clone();
-    for (name, text) in &upstream.request.headers {
-        let own = headers.keys().any(|own| own.eq_ignore_ascii_case(name));
-        let filled =
-            Template::parse(text).and_then(|text| text.freeze(&job.columns, Place::Header));
+    let secret = |secret: &Secret| Some(secret.to_string());
+    let mut headers: BTreeMap<String, String> = BTreeMap::new();
+    for (name, text) in job.request.headers.iter().chain(&upstream.request.headers) {
+        let known = headers.keys().any(|known| known.eq_ignore_ascii_case(name));
+        let filled = Template::parse(text)
+            .and_then(|text| text.render(&job.columns, Place::Header, &secret));
         if let Ok(value) = filled
-            && !own
+            && !known
         {
             headers.insert(name.clone(), value);
         }
@@ -137,7 +171,6 @@ fn request(upstream: &Upstream, job: &NewJob, jobs: &[&Columns]) -> Value {
         let is_type = |(name, _): &(&String, &String)| name.eq_ignore_ascii_case("content-type");
         let declared = headers.iter().find(is_type).map(|(_, value)| value.as_str());
         let place = Place::of_body(declared, body);
-        let secret = |secret: &Secret| Some(secret.to_string());
         let body = Template::parse(body).ok()?;
         body.render_batch(&job.columns, jobs, place, &secret).ok()
     });
@@ -146,7 +179,7 @@ fn request(upstream: &Upstream, job: &NewJob, jobs: &[&Columns]) -> Value {
     })
 }
 
-fn tell(
+fn show(
     upstream: &Upstream,
     plan: &Plan,
     requests: &[Value],

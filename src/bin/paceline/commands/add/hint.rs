@@ -14,15 +14,24 @@ const TOLD: usize = 30;
 /// What else may stand between the values of a row.
 const DELIMITERS: [(char, &str); 4] = [(';', "';'"), ('\t', "tab"), ('|', "'|'"), (',', "','")];
 
-/// A file that lacks a column: with those that it has, and with the delimiter that it seems to have.
-pub fn misfit(error: PlanError, rows: &Rows) -> anyhow::Error {
+/// A file that lacks a column: with those that it has, and with the delimiter that it seems to have; and
+/// for which of several upstreams that is.
+pub fn misfit(error: PlanError, rows: &Rows, upstream: Option<&str>) -> anyhow::Error {
+    let error = misfit_of_one(error, rows);
+    match upstream {
+        Some(name) => error.context(Usage(format!("these rows are not for {name}"))),
+        None => error,
+    }
+}
+
+fn misfit_of_one(error: PlanError, rows: &Rows) -> anyhow::Error {
     if !matches!(error, PlanError::Missing(_)) || rows.names.is_empty() {
         return error.into();
     }
     let some: Vec<_> = rows.names.iter().take(TOLD).map(|name| format!("`{name}`")).collect();
     let more = if rows.names.len() > TOLD { ", ..." } else { "" };
     let noun = if rows.names.len() == 1 { "column" } else { "columns" };
-    let mut text = format!("{error}\n  the {noun}{}: {}{more}", rows.place, some.join(", "));
+    let mut text = format!("{error}\n  the {noun}{}: {}{more}", rows.place(), some.join(", "));
     if let [only] = rows.names.as_slice()
         && let Some((_, flag)) = DELIMITERS.iter().find(|(delimiter, _)| only.contains(*delimiter))
     {
@@ -36,11 +45,11 @@ pub fn no_urls(upstream: &Upstream, args: &AddArgs) -> Option<String> {
     let text = args.url.as_ref().or(upstream.request.url.as_ref())?;
     let template = Template::parse(text).ok()?;
     let columns = template.columns();
-    if args.csv.is_some() || columns.is_empty() || columns.contains(&"url") {
+    if args.has_file() || columns.is_empty() || columns.contains(&"url") {
         return None;
     }
     let name = &upstream.name;
-    let how = match args.urls.as_slice() {
+    let how = match args.urls().as_slice() {
         [dash] if dash == "-" => {
             format!(
                 "lines of values are read by `paceline add {name} --csv - --columns {}`",

@@ -1,103 +1,134 @@
 //! `add`: rows become jobs in the queue.
+//!
+//! | file | noun |
+//! | --- | --- |
+//! | `source` | where rows come from; `place` the bytes, `sitemaps` those of an index, `fetch` by HTTP |
+//! | `intake` | rows become jobs of each upstream, or are rejected |
+//! | `addition` | jobs enter the queue |
+//! | `progress` | how far it has come |
+//! | `dry_run` | what would be sent |
+//! | `hint` | what was meant, perhaps |
 
+mod addition;
 mod dry_run;
+mod fetch;
 mod hint;
 mod intake;
+mod place;
+mod progress;
+mod sitemaps;
 mod source;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use anyhow::Context as _;
 use paceline::clock::Timestamp;
-use paceline::job::{Dedupe, JobId};
+use paceline::job::Dedupe;
 use paceline::plan::{AddOptions, Planner};
 use paceline::quota::Upstream;
 use paceline::store::Store;
 use paceline::store::sqlite::SqliteStore;
-use serde_json::json;
 
 use super::answers::lost;
-use super::lacks::{Unset, unset};
+use super::lacks::lacks;
 use crate::args::add::{AddArgs, DedupeRule};
 use crate::args::select::columns;
 use crate::context::Context;
 use crate::exit::{Exit, wrong};
-use crate::render::text::{count, grouped};
 use crate::render::time::{Moment, Times};
-use intake::Intake;
+use addition::Addition;
+use intake::{Intake, Rejects, Since};
+use progress::Progress;
 use source::{Rows, Source};
-
-/// Rows of one transaction.
-const CHUNK: usize = 2000;
-
-/// Ids are told up to this number.
-const IDS_TOLD: u64 = 1000;
 
 /// Queues jobs.
 pub async fn run(args: AddArgs, context: &Context) -> anyhow::Result<Exit> {
-    let upstream = context.upstream(&args.upstream)?;
-    let source = Source::new(&args)?;
+    let names = args.upstreams()?;
+    let upstreams = names.into_iter().map(|name| context.upstream(name));
+    let upstreams: Vec<Arc<Upstream>> = upstreams.collect::<anyhow::Result<_>>()?;
+    check_changed(&args)?;
+    let source = Source::new(&args, context)?;
     let rows = source.open()?;
     let times = context.times();
     let mut options = options(&args, rows.columns.clone(), &times)?;
+    let since = since(&args, times)?;
+    let progress = Progress::new(context);
+    let rejects = |rows: &Rows| Rejects::new(rows, args.rejects.as_deref(), &progress, context);
     if args.dry_run {
-        let planner = plan(&upstream, options, &rows)?;
-        let intake = Intake::new(planner, &rows, args.rejects.as_deref(), context)?;
-        let exit = dry_run::run(&upstream, intake, rows, &lacks(&upstream, &args), context)?;
-        return Ok(hinted(exit, &upstream, &args, context));
+        let planners = plan(&upstreams, &options, &rows)?;
+        let intake = Intake::new(planners, since, rejects(&rows)?);
+        let exit = dry_run::run(&upstreams, intake, rows, &args, context)?;
+        return Ok(hinted(exit, &upstreams, &args, context));
     }
     let store = context.store()?;
     let now = store.now();
     options.deadline_at = options.deadline_at.map(|at| now.to_store(at));
     options.not_before = options.not_before.map(|at| now.to_store(at));
-    let planner = plan(&upstream, options, &rows)?;
+    let planners = plan(&upstreams, &options, &rows)?;
     let load = load_name(&args, &store, &times).await?;
-    let mut intake = Intake::new(planner, &rows, args.rejects.as_deref(), context)?;
-    let mut addition = Addition {
-        store,
-        upstream: Arc::clone(&upstream),
-        load,
-        sum: Sum::default(),
-        dedupe: dedupe(args.dedupe),
-        credentials: BTreeSet::new(),
-    };
+    let mut intake = Intake::new(planners, since, rejects(&rows)?);
+    let mut addition = Addition::new(store, load, &upstreams, dedupe(args.dedupe));
     if !args.strict {
-        addition.all(rows, &mut intake).await?;
+        addition.all(rows, &mut intake, &progress).await?;
     } else if intake.check(rows)? == 0 {
-        addition.all(source.open()?, &mut intake).await?;
+        intake.begin_again();
+        addition.all(source.open()?, &mut intake, &progress).await?;
     }
-    let rejected = intake.finish()?;
-    addition.tell(rejected, args.strict, context)?;
-    for unset in lacks(&upstream, &args).iter().filter(|one| one.concerns(&addition.credentials)) {
-        context.note(&unset.note(&upstream.name));
+    progress.end();
+    let left = intake.finish()?;
+    addition.tell(&left, args.strict, context)?;
+    for (upstream, credentials) in addition.credentials() {
+        let lacks = lacks(upstream, &args).into_iter().filter(|one| one.concerns(credentials));
+        lacks.for_each(|one| context.note(&one.note(&upstream.name)));
     }
-    let exit = if rejected > 0 { Exit::Failed } else { Exit::Done };
-    Ok(hinted(exit, &upstream, &args, context))
+    let exit = if left.rejected > 0 { Exit::Failed } else { Exit::Done };
+    Ok(hinted(exit, &upstreams, &args, context))
 }
 
-/// What its calls need that is not set here.
-fn lacks(upstream: &Upstream, args: &AddArgs) -> Vec<Unset> {
-    let headers = args.header.iter().map(|header| &header.value);
-    unset(upstream, headers.chain(&args.url).chain(&args.body))
+/// What changes are told by is kept under the key that duplicates are told by.
+fn check_changed(args: &AddArgs) -> anyhow::Result<()> {
+    match args.dedupe {
+        DedupeRule::None if args.changed || args.replace => wrong(
+            "--changed and --replace tell rows by their key, which --dedupe none does not take",
+        ),
+        DedupeRule::Ever if args.changed => wrong(
+            "--dedupe ever lets nothing in a second time, changed or not: leave it or --changed out",
+        ),
+        _ => Ok(()),
+    }
 }
 
+fn since(args: &AddArgs, times: Times) -> anyhow::Result<Option<Since>> {
+    let Some(moment) = args.since else { return Ok(None) };
+    match moment.gone(&times) {
+        Some(at) => Ok(Some(Since { at, times })),
+        None => wrong("--since is at no instant of this zone"),
+    }
+}
+
+/// A planner for each upstream, by name.
 fn plan<'u>(
-    upstream: &'u Upstream,
-    options: AddOptions,
+    upstreams: &'u [Arc<Upstream>],
+    options: &AddOptions,
     rows: &Rows,
-) -> anyhow::Result<Planner<'u>> {
-    Planner::new(upstream, options).map_err(|error| hint::misfit(error, rows))
+) -> anyhow::Result<Vec<(&'u str, Planner<'u>)>> {
+    let several = upstreams.len() > 1;
+    let planner = |upstream: &'u Arc<Upstream>| {
+        let name = upstream.name.as_str();
+        match Planner::new(upstream, options.clone()) {
+            Ok(planner) => Ok((name, planner)),
+            Err(error) => Err(hint::misfit(error, rows, several.then_some(name))),
+        }
+    };
+    upstreams.iter().map(planner).collect()
 }
 
-/// Says what may have been meant where rows were rejected, and what would be missed at the end.
-fn hinted(exit: Exit, upstream: &Upstream, args: &AddArgs, context: &Context) -> Exit {
-    if let Some(hint) = hint::no_urls(upstream, args).filter(|_| exit == Exit::Failed) {
-        context.note(&hint);
-    }
-    if let Some(note) = lost(upstream, args.method.as_deref()) {
-        context.note(&note);
-    }
+/// Says what may have been meant where rows were rejected.
+fn hinted(exit: Exit, upstreams: &[Arc<Upstream>], args: &AddArgs, context: &Context) -> Exit {
+    let hints = upstreams.iter().filter_map(|upstream| hint::no_urls(upstream, args));
+    hints.filter(|_| exit == Exit::Failed).for_each(|hint| context.note(&hint));
+    let lost = upstreams.iter().filter_map(|upstream| lost(upstream, args.method.as_deref()));
+    lost.for_each(|note| context.note(&note));
     exit
 }
 
@@ -125,10 +156,13 @@ fn options(
         set: columns(&args.set),
         credential: args.credential.clone(),
         priority: args.priority,
+        priority_from: args.priority_from.clone(),
         not_before,
         deadline_at,
         dedupe: dedupe(args.dedupe),
         dedupe_key: args.dedupe_key.clone(),
+        changed: args.changed,
+        replace: args.replace,
     })
 }
 
@@ -163,95 +197,5 @@ async fn load_name(args: &AddArgs, store: &SqliteStore, times: &Times) -> anyhow
             return Ok(name);
         }
         number += 1;
-    }
-}
-
-/// What was added so far.
-#[derive(Debug, Default)]
-struct Sum {
-    added: u64,
-    duplicates: u64,
-    /// Of those added; empty once there are more than [`IDS_TOLD`].
-    ids: Vec<JobId>,
-}
-
-/// An `add` at work.
-#[derive(Debug)]
-struct Addition {
-    store: SqliteStore,
-    upstream: Arc<Upstream>,
-    load: String,
-    sum: Sum,
-    dedupe: Dedupe,
-    /// The credentials of its jobs.
-    credentials: BTreeSet<String>,
-}
-
-impl Addition {
-    async fn all(&mut self, mut rows: Rows, intake: &mut Intake<'_>) -> anyhow::Result<()> {
-        loop {
-            let chunk = intake.chunk(&mut rows, CHUNK).with_context(|| self.so_far())?;
-            if chunk.is_empty() {
-                return Ok(());
-            }
-            let own = chunk.iter().filter_map(|job| job.columns.get("credential"));
-            self.credentials.extend(own.cloned());
-            let (upstream, load) = (Arc::clone(&self.upstream), self.load.clone());
-            let added =
-                self.store.add(upstream, load, chunk).await.with_context(|| self.so_far())?;
-            self.sum.added += added.ids.len() as u64;
-            self.sum.duplicates += added.duplicates;
-            if self.sum.added <= IDS_TOLD {
-                self.sum.ids.extend(added.ids);
-            } else {
-                self.sum.ids = Vec::new();
-            }
-        }
-    }
-
-    /// What is told where a later chunk fails.
-    fn so_far(&self) -> String {
-        let (added, load) = (count(self.sum.added, "job"), &self.load);
-        if self.sum.added == 0 {
-            return "nothing was added".to_owned();
-        }
-        match self.dedupe {
-            Dedupe::None => format!(
-                "{added} were added to the load {load} before this; with --dedupe none the same command \
-                 adds them again: cancel that load first"
-            ),
-            _ => format!(
-                "{added} were added to the load {load} before this; the same command with --load {load} \
-                 adds only the rest"
-            ),
-        }
-    }
-
-    fn tell(&mut self, rejected: u64, strict: bool, context: &Context) -> anyhow::Result<()> {
-        let Sum { added, duplicates, ids } = &self.sum;
-        if strict && rejected > 0 {
-            context
-                .complain("nothing was added, because of --strict; without it the other rows are");
-        }
-        if context.global.json {
-            let mut told = json!({
-                "load": self.load, "added": added, "duplicates": duplicates, "rejected": rejected,
-            });
-            if let Some(told) = told.as_object_mut().filter(|_| *added <= IDS_TOLD) {
-                told.insert("ids".to_owned(), serde_json::to_value(ids)?);
-            }
-            return context.out.json(&told);
-        }
-        if !context.global.quiet {
-            let mut text = format!("load {}: {} added", self.load, grouped(*added));
-            if *duplicates > 0 {
-                text.push_str(&format!(", {} there already", grouped(*duplicates)));
-            }
-            if rejected > 0 {
-                text.push_str(&format!(", {} rejected", grouped(rejected)));
-            }
-            context.out.text(&text)?;
-        }
-        Ok(())
     }
 }

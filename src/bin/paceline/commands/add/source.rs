@@ -1,17 +1,23 @@
 //! Where rows come from.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Seek as _};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use anyhow::Context as _;
 use paceline::input::csv::{CsvError, CsvRows, Format};
+use paceline::input::jsonl::JsonRows;
 use paceline::input::lines::Lines;
-use paceline::input::{Input, Row};
-use paceline::job::Columns;
+use paceline::input::sitemap;
+use paceline::input::{BadRow, Input, Row};
+use paceline::job::{Columns, Own};
 
+use super::place::{Place, Reach};
+use super::sitemaps::{Location, Sitemaps};
 use crate::args::add::AddArgs;
+use crate::context::Context;
 use crate::exit::{Usage, wrong};
 
 /// What the command line names.
@@ -28,63 +34,92 @@ enum Kind {
     Arguments(Vec<String>),
     Lines(Place),
     Csv(Place),
+    Json(Place),
+    Sitemaps(Sitemaps),
 }
 
+/// One row, or why it is none.
 #[derive(Debug)]
-enum Place {
-    Stdin,
-    /// stdin, kept in a file that vanishes with the program: it is read twice.
-    Spool(File),
-    File(PathBuf),
+pub enum Item {
+    Row(Row),
+    Bad { line: u64, raw: Vec<u8>, problem: String },
+}
+
+impl From<Input> for Item {
+    fn from(input: Input) -> Item {
+        match input {
+            Input::Row(row) => Item::Row(row),
+            Input::Bad(BadRow { line, raw, problem }) => {
+                Item::Bad { line, raw, problem: problem.to_string() }
+            }
+        }
+    }
 }
 
 /// Rows, one by one.
 pub struct Rows {
-    iter: Box<dyn Iterator<Item = io::Result<Input>>>,
-    /// The columns that every row has.
+    iter: Box<dyn Iterator<Item = io::Result<Item>>>,
+    /// The columns that rows have; `None`: each its own.
     pub columns: Option<BTreeSet<String>>,
     /// The same of a CSV file, in its order.
     pub names: Vec<String>,
-    /// The header row of a CSV file.
+    /// The header row of what rejected rows are collected as.
     pub header: Option<Vec<u8>>,
     /// Between the values of a row.
     pub delimiter: u8,
     /// The file that is read.
     pub file: Option<PathBuf>,
-    /// What a row's number is one of, as in `line 7 of x.csv`.
-    pub place: String,
+    /// What the last row's number is one of, as in `line 7 of x.csv`.
+    place: Rc<RefCell<String>>,
     noun: &'static str,
+    /// How far they were read.
+    pub reach: Reach,
 }
 
 impl Rows {
-    /// A row, for people.
+    /// The last row, for people.
     pub fn name(&self, line: u64) -> String {
-        format!("{} {line}{}", self.noun, self.place)
+        format!("{} {line}{}", self.noun, self.place.borrow())
+    }
+
+    /// What the last row is one of, as in ` of x.csv`.
+    pub fn place(&self) -> String {
+        self.place.borrow().clone()
     }
 
     /// The next row.
-    pub fn next(&mut self) -> anyhow::Result<Option<Input>> {
-        let cannot = || format!("the rows{} cannot be read further", self.place);
-        self.iter.next().transpose().with_context(cannot)
+    pub fn next(&mut self) -> anyhow::Result<Option<Item>> {
+        let next = self.iter.next().transpose();
+        next.with_context(|| format!("the rows{} cannot be read further", self.place()))
     }
 }
 
 impl Source {
     /// Reads nothing yet, unless stdin must be kept to be read twice.
-    pub fn new(args: &AddArgs) -> anyhow::Result<Source> {
+    pub fn new(args: &AddArgs, context: &Context) -> anyhow::Result<Source> {
         let format = Format {
             delimiter: args.delimiter.map_or(b',', |delimiter| delimiter.0),
             columns: args.columns.clone(),
         };
-        let stdin = args.strict && !args.dry_run;
-        let kind = match (&args.csv, args.urls.as_slice()) {
-            (Some(file), _) => Kind::Csv(Place::new(file, stdin)?),
-            (None, []) => Kind::Bare,
-            (None, [dash]) if dash == "-" => Kind::Lines(Place::new(Path::new("-"), stdin)?),
-            (None, urls) if urls.iter().any(|url| url == "-") => {
+        let twice = args.strict && !args.dry_run;
+        let place = |file: &Path| Place::new(file, twice);
+        let urls = args.urls();
+        if args.has_file() && !urls.is_empty() {
+            return wrong("rows come from a file or are URLs, not both");
+        }
+        let kind = match (&args.csv, &args.jsonl, &args.sitemap, urls.as_slice()) {
+            (Some(file), ..) => Kind::Csv(place(file)?),
+            (_, Some(file), ..) => Kind::Json(place(file)?),
+            (_, _, Some(text), _) => {
+                let root = Location::parse(text)?;
+                Kind::Sitemaps(Sitemaps::new(root, twice, context)?)
+            }
+            (.., []) => Kind::Bare,
+            (.., [dash]) if dash == "-" => Kind::Lines(place(Path::new("-"))?),
+            (.., urls) if urls.iter().any(|url| url == "-") => {
                 return wrong("`-` stands alone: the URLs are read from stdin, one a line");
             }
-            (None, urls) => Kind::Arguments(urls.to_vec()),
+            _ => Kind::Arguments(urls),
         };
         Ok(Source { kind, format })
     }
@@ -94,96 +129,80 @@ impl Source {
         let url = || Some(BTreeSet::from(["url".to_owned()]));
         match &self.kind {
             Kind::Bare => {
-                let row = Row { line: 1, columns: Columns::new(), raw: Vec::new() };
-                let one = std::iter::once(Ok(Input::Row(row)));
-                Ok(rows(Box::new(one), Some(BTreeSet::new()), ("job", String::new())))
+                let (columns, own, raw) = Default::default();
+                let one = std::iter::once(Ok(Item::Row(Row { line: 1, columns, own, raw })));
+                Ok(Rows::new(one, Some(BTreeSet::new()), ("job", String::new())))
             }
             Kind::Arguments(urls) => {
                 let all = (1..).zip(urls.clone()).map(|(line, url)| Ok(argument(line, url)));
-                Ok(rows(Box::new(all), url(), ("URL", String::new())))
+                Ok(Rows::new(all, url(), ("URL", String::new())))
             }
             Kind::Lines(place) => {
-                let lines = Lines::new(place.open()?, "url");
-                Ok(rows(Box::new(lines), url(), ("line", place.name())))
+                let (text, reach) = place.open()?;
+                let lines = Lines::new(text, "url").map(|read| read.map(Item::from));
+                let rows = Rows::new(lines, url(), ("line", place.name()));
+                Ok(Rows { reach, ..rows })
+            }
+            Kind::Json(place) => {
+                let (text, reach) = place.open()?;
+                let lines = JsonRows::new(text).map(|read| read.map(Item::from));
+                let rows = Rows::new(lines, None, ("line", place.name()));
+                Ok(Rows { reach, file: place.path(), ..rows })
             }
             Kind::Csv(place) => self.csv(place),
+            Kind::Sitemaps(sitemaps) => {
+                let place = Rc::new(RefCell::new(String::new()));
+                let walk = sitemaps.walk(Rc::clone(&place))?;
+                let known = sitemap::COLUMNS.map(str::to_owned);
+                let rows = Rows::new(walk.map(Ok), Some(known.into()), ("line", String::new()));
+                let header = Some(sitemap::COLUMNS.join(",").into_bytes());
+                Ok(Rows { place, header, file: sitemaps.file(), ..rows })
+            }
         }
     }
 
     fn csv(&self, place: &Place) -> anyhow::Result<Rows> {
         let name = place.name();
-        let csv = CsvRows::new(place.open()?, &self.format).map_err(|error| match error {
+        let (text, reach) = place.open()?;
+        let csv = CsvRows::new(text, &self.format).map_err(|error| match error {
             CsvError::Io(error) => {
                 anyhow::Error::new(error).context(format!("the rows{name} cannot be read"))
             }
             error => Usage(format!("the columns{name} cannot be told: {error}")).into(),
         })?;
-        let columns = csv.columns().iter().cloned().collect();
-        let header = csv.header().map(<[u8]>::to_vec);
         let names = csv.columns().to_vec();
-        let mut rows = rows(Box::new(csv), Some(columns), ("line", name));
-        rows.header = header;
-        rows.names = names;
-        rows.delimiter = self.format.delimiter;
-        if let Place::File(path) = place {
-            rows.file = Some(path.clone());
-        }
-        Ok(rows)
+        let header = csv.header().map(<[u8]>::to_vec);
+        let columns = names.iter().cloned().collect();
+        let rows = Rows::new(csv.map(|read| read.map(Item::from)), Some(columns), ("line", name));
+        let (file, delimiter) = (place.path(), self.format.delimiter);
+        Ok(Rows { header, names, delimiter, file, reach, ..rows })
     }
 }
 
-fn rows(
-    iter: Box<dyn Iterator<Item = io::Result<Input>>>,
-    columns: Option<BTreeSet<String>>,
-    (noun, place): (&'static str, String),
-) -> Rows {
-    let (names, header) = (Vec::new(), None);
-    Rows { iter, columns, names, header, delimiter: b',', file: None, place, noun }
+impl Rows {
+    fn new(
+        iter: impl Iterator<Item = io::Result<Item>> + 'static,
+        columns: Option<BTreeSet<String>>,
+        (noun, place): (&'static str, String),
+    ) -> Rows {
+        let (names, header, file, reach) = Default::default();
+        let place = Rc::new(RefCell::new(place));
+        Rows {
+            iter: Box::new(iter),
+            columns,
+            names,
+            header,
+            delimiter: b',',
+            file,
+            place,
+            noun,
+            reach,
+        }
+    }
 }
 
-fn argument(line: u64, url: String) -> Input {
+fn argument(line: u64, url: String) -> Item {
     let raw = url.clone().into_bytes();
-    Input::Row(Row { line, columns: Columns::from([("url".to_owned(), url)]), raw })
-}
-
-impl Place {
-    fn new(path: &Path, twice: bool) -> anyhow::Result<Place> {
-        if path != Path::new("-") {
-            return Ok(Place::File(path.to_owned()));
-        }
-        if !twice {
-            return Ok(Place::Stdin);
-        }
-        let spool = || {
-            let mut file = tempfile::tempfile()?;
-            io::copy(&mut io::stdin().lock(), &mut file)?;
-            Ok(file)
-        };
-        let kept: io::Result<File> = spool();
-        Ok(Place::Spool(kept.context("what stands on stdin cannot be kept for --strict")?))
-    }
-
-    fn open(&self) -> anyhow::Result<Box<dyn BufRead>> {
-        match self {
-            Place::Stdin => Ok(Box::new(BufReader::new(io::stdin()))),
-            Place::Spool(file) => {
-                let mut file = file.try_clone()?;
-                file.rewind()?;
-                Ok(Box::new(BufReader::new(file)))
-            }
-            Place::File(path) => {
-                let file = File::open(path).map_err(|error| {
-                    Usage(format!("`{}` cannot be read: {error}", path.display()))
-                })?;
-                Ok(Box::new(BufReader::with_capacity(1 << 16, file)))
-            }
-        }
-    }
-
-    fn name(&self) -> String {
-        match self {
-            Place::Stdin | Place::Spool(_) => " of stdin".to_owned(),
-            Place::File(path) => format!(" of {}", path.display()),
-        }
-    }
+    let columns = Columns::from([("url".to_owned(), url)]);
+    Item::Row(Row { line, columns, own: Own::default(), raw })
 }
