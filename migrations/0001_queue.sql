@@ -197,7 +197,8 @@ CREATE TABLE lastmod_seen (
     job_id  INTEGER NOT NULL                 -- that job, while its key is the same
 ) STRICT, WITHOUT ROWID;
 
--- How many jobs are in each state: kept by triggers, so that it cannot drift.
+-- How many jobs are in each state. An addition counts its own, once for all; whatever moves or removes a
+-- job is counted by a trigger.
 CREATE TABLE tally (
     upstream_id INTEGER NOT NULL,
     load_id     INTEGER NOT NULL,
@@ -205,10 +206,6 @@ CREATE TABLE tally (
     jobs        INTEGER NOT NULL CHECK (jobs >= 0),
     PRIMARY KEY (upstream_id, load_id, state)
 ) STRICT, WITHOUT ROWID;
-CREATE TRIGGER job_added AFTER INSERT ON job BEGIN
-    INSERT INTO tally VALUES (NEW.upstream_id, NEW.load_id, NEW.state, 1)
-        ON CONFLICT DO UPDATE SET jobs = jobs + 1;
-END;
 CREATE TRIGGER job_moved AFTER UPDATE OF state ON job WHEN OLD.state <> NEW.state BEGIN
     UPDATE tally SET jobs = jobs - 1
         WHERE upstream_id = OLD.upstream_id AND load_id = OLD.load_id AND state = OLD.state;

@@ -6,6 +6,7 @@ use rusqlite::{OptionalExtension, named_params};
 use sha2::{Digest, Sha256};
 
 use super::instances::to_json;
+use super::usage::stored;
 use super::writer::Txn;
 use super::{places, queries};
 use crate::clock::Timestamp;
@@ -37,6 +38,7 @@ pub(super) fn add(
             Fate::Duplicate => added.duplicates += 1,
         }
     }
+    addition.count(added.ids.len())?;
     for partition in addition.partitions {
         let mut grown = txn.conn.prepare_cached(queries::PARTITION_GROWN)?;
         grown.execute(named_params! {
@@ -127,6 +129,17 @@ impl<'t> Addition<'t> {
             shape_of: HashMap::new(),
             shrunk: BTreeSet::new(),
         })
+    }
+
+    fn count(&self, jobs: usize) -> rusqlite::Result<()> {
+        if jobs == 0 {
+            return Ok(());
+        }
+        let mut count = self.txn.conn.prepare_cached(queries::TALLY_ADDED)?;
+        count.execute(named_params! {
+            ":upstream": self.upstream_id, ":load": self.load_id, ":jobs": stored(jobs as u64),
+        })?;
+        Ok(())
     }
 
     fn add(&mut self, job: &NewJob) -> rusqlite::Result<Fate> {

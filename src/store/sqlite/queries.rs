@@ -85,6 +85,9 @@ pub(super) const JOB_ADD: &str =
     VALUES (:upstream, :partition, :load, :shape, :url,
         :columns, :priority, :due, :deadline, :repeatable, :now, :dedupe)
     ON CONFLICT DO NOTHING";
+/// A trigger would write each page that it touches to a journal of its own, job by job.
+pub(super) const TALLY_ADDED: &str = "INSERT INTO tally (upstream_id, load_id, state, jobs)
+    VALUES (:upstream, :load, 'queued', :jobs) ON CONFLICT DO UPDATE SET jobs = jobs + excluded.jobs";
 pub(super) const DEDUPE_MARKED: &str =
     "SELECT 1 FROM dedupe_mark WHERE dedupe = :dedupe AND day = :day";
 pub(super) const DEDUPE_MARK: &str =

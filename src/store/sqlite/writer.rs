@@ -1,5 +1,5 @@
 //! The one thread that writes. Wishes that wait together share a transaction, each in a savepoint of
-//! its own: one that fails takes nothing with it. Answers leave only after the commit.
+//! its own: one that fails takes nothing with it; one that is alone needs none. Answers leave only after the commit.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -197,14 +197,17 @@ impl Desk {
         let before = self.conn.total_changes();
         let txn = Txn { conn: &self.conn, now: self.timeline.now() };
         let mut replies = Vec::with_capacity(group.len());
+        let is_lone = group.len() == 1;
+        let mut undone = false;
         for wish in group {
             replies.push(match &began {
+                Ok(()) if is_lone => alone(&txn, wish, &mut undone),
                 Ok(()) => in_savepoint(&txn, wish, &self.path),
                 Err(error) => (wish.run)(Err(again(&self.path, error))).reply,
             });
         }
-        let changed = self.conn.total_changes() != before;
-        let ended = began.and_then(|()| self.end(changed));
+        let changed = self.conn.total_changes() != before && !undone;
+        let ended = began.and_then(|()| if undone { Ok(()) } else { self.end(changed) });
         if changed && ended.is_ok() {
             self.told.send_modify(|count| *count += 1);
         }
@@ -246,6 +249,18 @@ impl Desk {
             let _ = self.conn.execute_batch(queries::ROLLBACK);
         })
     }
+}
+
+/// Nobody else's work could be lost with it: the transaction itself is what is undone. A savepoint would
+/// have SQLite keep a copy of each page that it changes.
+fn alone(txn: &Txn<'_>, wish: Wish, undone: &mut bool) -> Reply {
+    let outcome = (wish.run)(Ok(txn));
+    if !outcome.keep {
+        // Grave trouble may have undone it already.
+        let _ = txn.conn.execute_batch(queries::ROLLBACK);
+        *undone = true;
+    }
+    outcome.reply
 }
 
 fn in_savepoint(txn: &Txn<'_>, wish: Wish, path: &Path) -> Reply {
