@@ -1,14 +1,13 @@
 //! Header fields that name the reason.
 
 use super::Reason;
-use super::body::codes;
 use super::verdict::Verdict;
 use super::view::{View, contains};
 use super::window::Window;
 
-/// Reads the fields of Stripe, Jira, and MediaWiki that name the limit or the code.
+/// Reads the fields of Stripe, Jira and Shopify that name the limit.
 pub(crate) fn read(view: &View<'_>) -> Option<Verdict> {
-    stripe(view).or_else(|| jira(view)).or_else(|| shopify(view)).or_else(|| mediawiki(view))
+    stripe(view).or_else(|| jira(view)).or_else(|| shopify(view))
 }
 
 /// `Stripe-Rate-Limited-Reason`: rate and concurrency, which the body does not tell apart;
@@ -37,9 +36,4 @@ fn shopify(view: &View<'_>) -> Option<Verdict> {
     let (used, size) = view.header(field).filter(|_| view.status() == 429)?.split_once('/')?;
     let (used, size): (u64, u64) = (used.parse().ok()?, size.parse().ok()?);
     (used < size).then(|| Verdict::limited(Some(Window::Day), field))
-}
-
-fn mediawiki(view: &View<'_>) -> Option<Verdict> {
-    let field = "mediawiki-api-error";
-    codes::lookup(view.header(field)?, view.status(), field)
 }

@@ -33,7 +33,7 @@ impl Reader {
 }
 
 /// All readers; the first that knows the answer decides. The last knows every answer.
-pub(crate) const READERS: [Reader; 12] = [
+pub(crate) const READERS: [Reader; 15] = [
     Reader::new(
         "challenge mark",
         "cf-mitigated, x-amzn-waf-action, x-vercel-mitigated",
@@ -43,8 +43,7 @@ pub(crate) const READERS: [Reader; 12] = [
     Reader::new("block page", "the maker's header and the page's words", marks::block_page),
     Reader::new(
         "named reason",
-        "stripe-rate-limited-reason, ratelimit-reason, x-shopify-shop-api-call-limit, \
-         mediawiki-api-error",
+        "stripe-rate-limited-reason, ratelimit-reason, x-shopify-shop-api-call-limit",
         named::read,
     ),
     Reader::new("problem+json", "/type", body::problem::read),
@@ -54,9 +53,20 @@ pub(crate) const READERS: [Reader; 12] = [
         "/__type, x-amzn-errortype, /code, <Code>, /message, /errors/0/code",
         body::aws::read,
     ),
+    Reader::new(
+        "MediaWiki error",
+        "mediawiki-api-error, /error/code of a success that is an error alone",
+        body::mediawiki::read,
+    ),
     Reader::new("GraphQL errors", "/errors under a success", body::graphql::read),
     Reader::new("typed code", "/error/code, /code, /error and their like", body::codes::read),
+    Reader::new("whole message", "messages of an error, under any status", body::not_now::read),
     Reader::new("fixed phrase", "the server's words, under an error", body::phrases::read),
+    Reader::new(
+        "denial",
+        "/ok, /success, /error of a success that is an error alone",
+        body::denial::read,
+    ),
     Reader::new("limit headers", "RateLimit and X-RateLimit-*: what is left", limits::read),
     Reader::new("status table", "the status", |view| Some(status::read(view))),
 ];

@@ -196,7 +196,8 @@ fn refusals_come_under_a_success_too() {
         (200, r#"{"errors":[{"message":"boom"}],"data":{"a":1}}"#, Reason::Ok, false),
         (200, r#"{"error":{"code":429,"message":"x"}}"#, Reason::RateLimited, true),
         (200, r#"{"error":null,"status":"forbidden","code":"forbidden"}"#, Reason::Ok, false),
-        (200, r#"{"message":"daily limit exceeded"}"#, Reason::Ok, false),
+        (200, r#"{"message":"daily limit exceeded"}"#, Reason::QuotaExhausted, true),
+        (200, r#"{"message":"daily limit exceeded","id":7}"#, Reason::Ok, false),
         (200, r#"{"status":404,"title":"Not Found"}"#, Reason::Ok, false),
     ]);
 }

@@ -33,14 +33,15 @@ impl Window {
         words(name).iter().filter_map(|word| unit(word).or_else(|| adverb(word))).max()
     }
 
-    /// The window that a sentence names: "... per day", "your daily limit", "an hourly quota".
+    /// The window that a sentence names: "... per day", "your daily limit", "try again tomorrow".
     /// `None` where it names a short one as well, for then nobody can tell which is meant.
     pub(crate) fn in_sentence(text: &str) -> Option<Window> {
         let words = words(text);
-        let after_per = words.iter().zip(words.iter().skip(1)).filter_map(|(word, next)| {
-            (word == "per" || word == "each" || word == "every").then(|| unit(next)).flatten()
+        let after = words.iter().zip(words.iter().skip(1)).filter_map(|(word, next)| {
+            let leads = matches!(word.as_str(), "per" | "each" | "every" | "this" | "next");
+            leads.then(|| unit(next)).flatten()
         });
-        let named = after_per.chain(words.iter().filter_map(|word| adverb(word)));
+        let named = after.chain(words.iter().filter_map(|word| adverb(word)));
         let (mut longest, mut shortest) = (None, None);
         for window in named {
             longest = longest.max(Some(window));
@@ -54,6 +55,9 @@ impl Window {
         self >= Window::Hour
     }
 }
+
+/// How a day is written in hours, in names and sentences.
+const DAY_IN_HOURS: [&str; 5] = ["24hour", "24 hour", "24-hour", "24_hour", "24h"];
 
 fn unit(word: &str) -> Option<Window> {
     Some(match word {
@@ -70,15 +74,17 @@ fn adverb(word: &str) -> Option<Window> {
     Some(match word {
         "secondly" | "minutely" => Window::Short,
         "hourly" => Window::Hour,
-        "daily" => Window::Day,
+        "daily" | "today" | "tomorrow" => Window::Day,
         "weekly" => Window::Week,
         "monthly" | "yearly" => Window::Month,
         _ => return None,
     })
 }
 
-/// Words in lower case, also of `camelCase` and `snake_case`.
+/// Words in lower case, also of `camelCase` and `snake_case`; 24 hours are a day.
 fn words(text: &str) -> Vec<String> {
+    let text =
+        DAY_IN_HOURS.iter().fold(text.to_owned(), |text, hours| text.replace(hours, " day "));
     let mut words = vec![String::new()];
     let mut after_lower = false;
     for letter in text.chars() {

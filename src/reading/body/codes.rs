@@ -96,6 +96,9 @@ const CODES: &[(Reason, &[&str])] = &[
             "servererror",
             "timeout",
             "requesttimeout",
+            // Slack: the workspace is being moved, and comes back when that is done.
+            "orgloginrequired",
+            "teamaddedtoorg",
         ],
     ),
     (
@@ -114,6 +117,7 @@ const CODES: &[(Reason, &[&str])] = &[
             "sessionexpired",
             "jwtexpired",
             "invalidgrant",
+            "accountinactive",
         ],
     ),
     (
@@ -128,6 +132,8 @@ const CODES: &[(Reason, &[&str])] = &[
             "notauthed",
             "hostnotverified",
             "invaliduserid",
+            "notallowedtokentype",
+            "twofactorsetuprequired",
         ],
     ),
     (
@@ -142,7 +148,23 @@ const CODES: &[(Reason, &[&str])] = &[
             "accessforbidden",
             "forbidden",
             "clientnotenrolled",
+            "nopermission",
+            "restrictedaction",
+            "restrictedactionreadonlychannel",
+            "restrictedactionthreadonlychannel",
+            "restrictedactionnonthreadablechannel",
+            "teamaccessnotgranted",
+            "ekmaccessdenied",
+            "accesslimited",
+            "enterpriseisrestricted",
+            "userisrestricted",
+            "postingtogeneralchanneldenied",
         ],
+    ),
+    // A payer's card or account: that payment's own fault.
+    (
+        Reason::Unprocessable,
+        &["carddeclined", "cardexpired", "paymentdeclined", "instrumentdeclined"],
     ),
     // Yandex: what is queued already is queued.
     (Reason::AcceptedPending, &["urlalreadyadded"]),
@@ -186,7 +208,7 @@ const CAPS_OF_A_MONTH: &[&str] = &["enforcedspendlimitreached", "publicapibillin
 
 /// Reads the first code that is known.
 pub(crate) fn read(view: &View<'_>) -> Option<Verdict> {
-    if let Some(verdict) = allocation(view) {
+    if let Some(verdict) = allocation(view).or_else(|| card(view)) {
         return Some(verdict);
     }
     let known = PLACES.iter().filter(|place| is_code_place(view, place)).find_map(|place| {
@@ -194,10 +216,7 @@ pub(crate) fn read(view: &View<'_>) -> Option<Verdict> {
         let verdict = lookup(code, view.status(), &format!("body {place}"))?;
         is_believed(view, place, verdict.reason).then_some(verdict)
     });
-    known
-        .map(|verdict| name_window(view, verdict))
-        .or_else(|| numeric(view))
-        .or_else(|| denied(view))
+    known.map(|verdict| name_window(view, verdict)).or_else(|| numeric(view))
 }
 
 /// What a code means; `None` where it is not known, or says no more than the status.
@@ -277,6 +296,12 @@ fn allocation(view: &View<'_>) -> Option<Verdict> {
     azure.then(|| Verdict::new(Reason::QuotaExhausted, "body /error/code").never())
 }
 
+/// Stripe's `card_error`: one payer's card, whatever its code is called after.
+fn card(view: &View<'_>) -> Option<Verdict> {
+    let declined = view.text_at("/error/type") == Some("card_error");
+    declined.then(|| Verdict::new(Reason::Unprocessable, "body /error/type"))
+}
+
 /// A success that carries the number of another status.
 fn numeric(view: &View<'_>) -> Option<Verdict> {
     if !view.is_success() {
@@ -297,22 +322,8 @@ fn numeric(view: &View<'_>) -> Option<Verdict> {
     { found }.find_map(believed)
 }
 
-/// A success that says it is none: not done. Slack's codes tell a missing thing and a wrong argument
-/// by their form; beyond that nothing is guessed.
-fn denied(view: &View<'_>) -> Option<Verdict> {
-    if !view.is_success() || !is_denied(view) {
-        return None;
-    }
-    let reason = match view.text_at("/error") {
-        Some(code) if code.ends_with("_not_found") => Reason::NotFound,
-        Some(code) if code.starts_with("invalid_arg") => Reason::InvalidRequest,
-        _ => Reason::Unknown,
-    };
-    Some(Verdict::new(reason, "body says not ok"))
-}
-
 /// `ok: false` or `success: false`, beside an error.
-fn is_denied(view: &View<'_>) -> bool {
+pub(super) fn is_denied(view: &View<'_>) -> bool {
     let no = |place| view.at(place).and_then(Value::as_bool) == Some(false);
     let error = ["/error", "/errors", "/error_code"].iter().any(|place| view.at(place).is_some());
     (no("/ok") || no("/success")) && error

@@ -2,8 +2,12 @@
 
 pub(crate) mod aws;
 pub(crate) mod codes;
+pub(crate) mod denial;
+pub(crate) mod error;
 pub(crate) mod google;
 pub(crate) mod graphql;
+pub(crate) mod mediawiki;
+pub(crate) mod not_now;
 pub(crate) mod phrases;
 pub(crate) mod problem;
 pub(crate) mod words;

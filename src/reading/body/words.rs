@@ -3,10 +3,16 @@
 use crate::reading::view::View;
 
 /// Where a message stands, the most telling first.
-const MESSAGES: [&str; 20] = [
+const MESSAGES: [&str; 31] = [
     "/error/message",
     "/message",
     "/Message",
+    "/d/Message",
+    "/d/message",
+    "/Error/Message",
+    "/error/Message",
+    "/error/detail",
+    "/error/msg",
     "/detail",
     "/error_description",
     "/error_message",
@@ -14,6 +20,11 @@ const MESSAGES: [&str; 20] = [
     "/errors/0/longMessage",
     "/errors/0/message",
     "/errors/0/detail",
+    "/errors/0/msg",
+    "/errors/0/text",
+    "/errors/0/title",
+    "/errorMessages/0",
+    "/fault/faultstring",
     "/description",
     "/title",
     "/error/errors/0/message",

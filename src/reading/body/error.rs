@@ -1,0 +1,152 @@
+//! Bodies that are an error: the messages in them, and whether there is nothing beside.
+
+use serde_json::Value;
+
+use crate::reading::view::View;
+
+/// Names of what is said to people, in lower case and letters alone; objects and lists under them hold
+/// such names again.
+const MESSAGES: &[&str] = &[
+    "message",
+    "msg",
+    "error",
+    "errors",
+    "errormessage",
+    "errormessages",
+    "errormsg",
+    "errordescription",
+    "detail",
+    "details",
+    "statusmessage",
+    "statustext",
+    "longmessage",
+    "faultstring",
+    "fault",
+    "d",
+];
+
+/// Names of messages that data has too.
+const WEAK: &[&str] = &["title", "description", "text", "reason", "info", "summary"];
+
+/// What stands beside a message in an error, and says nothing of its own.
+const BESIDE: &[&str] = &[
+    "code",
+    "status",
+    "statuscode",
+    "errorcode",
+    "errorid",
+    "errortype",
+    "httpstatus",
+    "httpcode",
+    "type",
+    "kind",
+    "domain",
+    "category",
+    "module",
+    "ok",
+    "success",
+    "requestid",
+    "traceid",
+    "correlationid",
+    "timestamp",
+    "path",
+    "instance",
+    "retryafter",
+    "retryafterms",
+    "retryafterseconds",
+    "documentationurl",
+    "docref",
+    "moreinfo",
+    "servedby",
+    "jsonrpc",
+    "apikey",
+    "count",
+    "limit",
+];
+
+/// How deep messages lie.
+const DEPTH: usize = 5;
+
+/// What a body says, taken apart.
+#[derive(Debug, Default)]
+pub(crate) struct Parts<'v> {
+    /// Messages under a name that only errors have.
+    pub(crate) messages: Vec<&'v str>,
+    /// Messages under a name that data has too.
+    pub(crate) weak: Vec<&'v str>,
+    /// Other texts of an error: codes, types, addresses.
+    pub(crate) beside: Vec<&'v str>,
+    /// Whether there is more than an error has.
+    pub(crate) has_more: bool,
+}
+
+impl<'v> Parts<'v> {
+    /// The parts of a JSON body; of a bare text, and of a short body that is no JSON, the message.
+    pub(crate) fn of(view: &'v View<'_>) -> Parts<'v> {
+        let mut parts = Parts::default();
+        match view.json() {
+            Some(body) => parts.take("message", body, 0),
+            None if view.is_html() => parts.has_more = true,
+            None => parts.messages.push(view.text()),
+        }
+        parts
+    }
+
+    fn take(&mut self, name: &str, value: &'v Value, depth: usize) {
+        match value {
+            Value::Object(fields) if depth < DEPTH => {
+                for (field, value) in fields {
+                    self.field(&normal(field), value, depth + 1);
+                }
+            }
+            Value::Array(list) if depth < DEPTH => {
+                list.iter().for_each(|value| self.take(name, value, depth + 1));
+            }
+            Value::Object(_) | Value::Array(_) => self.has_more = true,
+            Value::String(text) if MESSAGES.contains(&name) => self.messages.push(text),
+            Value::String(text) if WEAK.contains(&name) => self.weak.push(text),
+            Value::String(text) => self.beside.push(text),
+            _ => {}
+        }
+    }
+
+    fn field(&mut self, name: &str, value: &'v Value, depth: usize) {
+        let is_nothing = match value {
+            Value::Null => true,
+            Value::Array(list) => list.is_empty(),
+            Value::Object(fields) => fields.is_empty(),
+            _ => false,
+        };
+        let plain = !value.is_object() && !value.is_array();
+        if MESSAGES.contains(&name) || plain && (WEAK.contains(&name) || BESIDE.contains(&name)) {
+            self.take(name, value, depth);
+        } else if !is_nothing {
+            self.has_more = true;
+        }
+    }
+}
+
+/// Whether a success is an error and nothing beside: an object `error` (or `errors` of such) with the
+/// likes of a code in it.
+pub(crate) fn is_only_error(view: &View<'_>) -> bool {
+    let object = |place: &str| view.at(place).and_then(Value::as_object);
+    let told = ["/error", "/errors/0"].into_iter().filter_map(object);
+    let told = { told }.any(|error| {
+        let names = error.keys().map(|name| normal(name));
+        { names }.any(|name| matches!(name.as_str(), "code" | "message" | "type" | "info"))
+    });
+    told && !says_fine(view) && !Parts::of(view).has_more
+}
+
+/// Whether a body says of itself that all is well.
+pub(crate) fn says_fine(view: &View<'_>) -> bool {
+    let yes = |place| view.at(place).and_then(Value::as_bool) == Some(true);
+    let fine = |text: &str| ["ok", "success"].iter().any(|word| text.eq_ignore_ascii_case(word));
+    yes("/ok") || yes("/success") || view.text_at("/status").is_some_and(fine)
+}
+
+/// A name in lower case, letters alone: `error_message`, `errorMessage`.
+fn normal(name: &str) -> String {
+    let kept = name.chars().take(64).filter(char::is_ascii_alphabetic);
+    kept.map(|letter| letter.to_ascii_lowercase()).collect()
+}
