@@ -6,7 +6,7 @@ use super::Reason;
 use super::hint::Asked;
 use super::window::Window;
 use crate::clock::Timestamp;
-use crate::quota::calendar::{Calendar, Resets};
+use crate::quota::calendar::{Calendar, Per, Resets};
 use crate::quota::{Limit, LimitRule, Upstream};
 
 /// The name and the next reset of the budget that a refusal at `at` concerns: the one that the rule
@@ -45,7 +45,27 @@ pub(crate) fn unknown(asked: &Asked<'_, '_>) -> Option<Duration> {
     let upstream = asked.upstream?;
     match asked.rule.and_then(|rule| rule.limit.as_deref()) {
         Some(name) => span(upstream.limit(name)?),
-        None => upstream.limits.iter().filter_map(span).min(),
+        None => only(asked).map_or_else(|| upstream.limits.iter().filter_map(span).min(), span),
+    }
+}
+
+/// The budget that a refusal concerns which names its window: the only one of that length.
+pub(crate) fn only<'u>(asked: &Asked<'u, '_>) -> Option<&'u Limit> {
+    let named = asked.verdict.window.filter(|window| window.is_quota())?;
+    let mut fitting = asked.upstream?.limits.iter().filter(|limit| length(limit) == Some(named));
+    fitting.next().filter(|_| fitting.next().is_none())
+}
+
+/// The length of a budget's windows, also of one whose zone nobody knows.
+fn length(limit: &Limit) -> Option<Window> {
+    match &limit.rule {
+        LimitRule::Rolling(rolling) => rolling.stands_for.map(|per| match per {
+            Per::Hour => Window::Hour,
+            Per::Day => Window::Day,
+            Per::Week => Window::Week,
+            Per::Month => Window::Month,
+        }),
+        rule => rule.calendar().map(window),
     }
 }
 

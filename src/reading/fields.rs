@@ -71,14 +71,27 @@ pub(crate) fn remaining(view: &View<'_>) -> Vec<PolicyLeft> {
 
 /// One bucket for each member of `RateLimit`.
 pub(crate) fn buckets<'v>(view: &'v View<'_>) -> Vec<Bucket<'v>> {
-    let Some(text) = view.joined("ratelimit").filter(|_| !is_cached(view)) else {
+    if is_cached(view) {
         return Vec::new();
-    };
+    }
+    let Some(text) = view.joined("ratelimit") else { return alone(view) };
     if let Some(items) = items(&text) {
         let policies = policies(view);
         return items.iter().filter_map(|item| bucket(item, &policies, view)).collect();
     }
     Parser::new(&text).parse().ok().and_then(|fields| draft07(&fields, view)).into_iter().collect()
+}
+
+/// Policies that come without `RateLimit`: of interest are those of which there never is any.
+fn alone<'v>(view: &View<'_>) -> Vec<Bucket<'v>> {
+    let zero = policies(view).into_iter().filter(|policy| policy.amount == Some(0));
+    let bucket = |policy: Policy| Bucket {
+        name: policy.name.unwrap_or_default(),
+        is_zero: true,
+        field: "ratelimit-policy".to_owned(),
+        ..Bucket::default()
+    };
+    zero.map(bucket).collect()
 }
 
 /// `RateLimit` itself, where nothing of it is believed.
@@ -159,6 +172,7 @@ fn bucket<'v>(item: &Item, policies: &[Policy], view: &View<'_>) -> Option<Bucke
         field: "ratelimit".to_owned(),
         window: policy.and_then(|policy| policy.window).or_else(|| Window::in_name(&name)),
         is_concurrency: policy.is_some_and(|policy| policy.is_concurrency),
+        is_zero: policy.is_some_and(|policy| policy.amount == Some(0)),
         name,
     })
 }
@@ -179,6 +193,7 @@ fn draft07<'v>(fields: &Dictionary, view: &View<'_>) -> Option<Bucket<'v>> {
     Some(Bucket {
         name: "ratelimit".to_owned(),
         is_empty: left.map(|left| left == 0),
+        is_zero: amount == Some(0),
         resets: vec![told(reset, view)],
         field: "ratelimit".to_owned(),
         window: policies.first().and_then(|policy| policy.window),

@@ -17,6 +17,8 @@ pub(crate) struct Bucket<'a> {
     pub(crate) name: String,
     /// Whether nothing is left; `None` where no field says.
     pub(crate) is_empty: Option<bool>,
+    /// Whether the limit itself is 0.
+    pub(crate) is_zero: bool,
     /// All that is said of its reset.
     pub(crate) resets: Vec<Told<'a>>,
     /// The field of the reset, else of the remaining.
@@ -98,6 +100,11 @@ pub(crate) fn resets<'v>(view: &'v View<'_>, which: Resets<'_>) -> Vec<Candidate
 /// Whether fields that everybody knows tell of a limit that is used up.
 pub(crate) fn is_told(view: &View<'_>) -> bool {
     buckets(view).iter().any(|bucket| bucket.is_empty == Some(true))
+}
+
+/// Whether a limit that refused is itself 0: nothing is left of it, or nobody says what is.
+pub(crate) fn is_zero(view: &View<'_>) -> bool {
+    buckets(view).iter().any(|bucket| bucket.is_zero && bucket.is_empty != Some(false))
 }
 
 /// A reason from header fields alone: on a 429 (or 420), or on a 403 where a bucket is empty. Each

@@ -125,7 +125,7 @@ pub(crate) struct Refiner {
 }
 
 /// All of them, in their order.
-pub(crate) const REFINERS: [Refiner; 3] = [
+pub(crate) const REFINERS: [Refiner; 4] = [
     Refiner {
         name: "length of the window",
         looks_at: "the headers of used-up limits, the server's words",
@@ -137,11 +137,26 @@ pub(crate) const REFINERS: [Refiner; 3] = [
         refine: remaining::refine,
     },
     Refiner {
+        name: "limit of zero",
+        looks_at: "the value of the limit that refused, in the body and in header fields",
+        refine: |_, view, verdict| never_granted(view, verdict),
+    },
+    Refiner {
         name: "passing state",
         looks_at: "whether a size or a block names a wait",
         refine: |_, view, verdict| passing(view, verdict),
     },
 ];
+
+/// A limit whose value is 0 was never granted, whatever a rule makes of the rest; waiting grants none.
+fn never_granted(view: &View<'_>, verdict: Verdict) -> Verdict {
+    let is_limit = matches!(verdict.reason, Reason::RateLimited | Reason::QuotaExhausted);
+    if !is_limit || !(body::google::is_limit_zero(view) || limits::is_zero(view)) {
+        return verdict;
+    }
+    let source = format!("{}; a limit of 0", verdict.source);
+    Verdict { reason: Reason::QuotaExhausted, source, wait: None, ..verdict }.never()
+}
 
 /// A size or a block that names a wait is a passing state (RFC 9110 section 15.5.14).
 fn passing(view: &View<'_>, verdict: Verdict) -> Verdict {

@@ -30,15 +30,25 @@ pub(crate) fn is_there(view: &View<'_>) -> bool {
     usable(milliseconds(view)) || usable(seconds(view))
 }
 
-/// One line: tried whole first, for dates hold a comma; then as a list that a proxy joined.
+/// One line: dates hold a comma.
 fn line_of<'v>(line: &'v str, view: &View<'_>) -> Vec<Candidate<'v>> {
-    let one = |value, moment| Candidate::new("retry-after", value, moment, view);
-    let whole = whole(line, view.received_at());
+    let read = |text: &str| whole(text, view.received_at());
+    let all = listed(line, read).into_iter();
+    all.map(|(value, moment)| Candidate::new("retry-after", value, moment, view)).collect()
+}
+
+/// A value, tried whole first; else, where each part is a number or a duration, the list that a proxy
+/// made of several.
+pub(crate) fn listed<'v>(
+    line: &'v str,
+    read: impl Fn(&str) -> Option<Moment>,
+) -> Vec<(&'v str, Option<Moment>)> {
+    let whole = read(line);
     let parts = || line.split(',').map(str::trim);
     if whole.is_some() || parts().any(|part| delay(part).is_none()) {
-        return vec![one(line, whole)];
+        return vec![(line, whole)];
     }
-    parts().map(|part| one(part, delay(part))).collect()
+    parts().map(|part| (part, read(part))).collect()
 }
 
 /// A number, a duration or a date. Digits never fall through to dates: each reads the whole text.

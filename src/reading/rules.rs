@@ -180,14 +180,13 @@ impl ResetHeader {
     pub(crate) fn candidates<'v>(&self, view: &'v View<'_>) -> Vec<Candidate<'v>> {
         let remaining = self.remaining.as_deref().and_then(|name| view.header(name));
         let left = remaining.is_some_and(|left| !Number::parse(left).is_some_and(Number::is_zero));
-        let one = |value| {
-            let header = self.header.to_ascii_lowercase();
-            match left {
-                true => Candidate::known(header, value, Err(PassedOver::HasLeft)),
-                false => Candidate::new(header, value, self.moment(value, view), view),
-            }
+        let header = self.header.to_ascii_lowercase();
+        let one = |(value, moment)| match left {
+            true => Candidate::known(header.clone(), value, Err(PassedOver::HasLeft)),
+            false => Candidate::new(header.clone(), value, moment, view),
         };
-        view.values(&self.header).map(one).collect()
+        let listed = |line| retry_after::listed(line, |text| self.moment(text, view));
+        view.values(&self.header).flat_map(listed).map(one).collect()
     }
 
     fn moment(&self, value: &str, view: &View<'_>) -> Option<Moment> {

@@ -95,9 +95,17 @@ impl<'a> View<'a> {
         self.json.get_or_init(parse).as_ref()
     }
 
-    /// What stands at a JSON pointer (RFC 6901); `null` is nothing.
+    /// What stands at a JSON pointer (RFC 6901); `null` is nothing. An error that stands alone in an
+    /// array, as Google's streams answer, counts as the error itself.
     pub(crate) fn at(&self, pointer: &str) -> Option<&Value> {
-        self.json()?.pointer(pointer).filter(|value| !value.is_null())
+        let body = self.json()?;
+        let found = body.pointer(pointer).or_else(|| self.wrapped(body)?.pointer(pointer));
+        found.filter(|value| !value.is_null())
+    }
+
+    fn wrapped<'j>(&self, body: &'j Value) -> Option<&'j Value> {
+        let [only] = body.as_array()?.as_slice() else { return None };
+        Some(only).filter(|only| self.answer.status >= 400 && only.get("error").is_some())
     }
 
     /// The text at a JSON pointer.

@@ -73,7 +73,7 @@ const REASONS: &[(&str, Meaning)] = &[
 const STATUSES: &[(&str, Meaning)] =
     &[("RESOURCE_EXHAUSTED", Meaning::Limit), ("ABORTED", Meaning::Plain(Reason::Transient))];
 
-/// Reads a Google error; the limit's value first, then its reasons, then its status.
+/// Reads a Google error; its reasons first, then its status.
 pub(crate) fn read(view: &View<'_>) -> Option<Verdict> {
     view.at("/error")?.as_object()?;
     let mut details = details(view, "ErrorInfo").map(|info| info.get("reason"));
@@ -82,12 +82,7 @@ pub(crate) fn read(view: &View<'_>) -> Option<Verdict> {
     let (name, meaning) = info
         .or_else(|| errors.find_map(|reason| lookup(REASONS, reason)))
         .or_else(|| lookup(STATUSES, view.text_at("/error/status")?))?;
-    let verdict = verdict(view, meaning, format!("body {name}"));
-    let refused = matches!(verdict.reason, Reason::RateLimited | Reason::QuotaExhausted);
-    if refused && is_limit_zero(view) {
-        return Some(Verdict::new(Reason::QuotaExhausted, verdict.source).never());
-    }
-    Some(verdict)
+    Some(verdict(view, meaning, format!("body {name}")))
 }
 
 fn verdict(view: &View<'_>, meaning: Meaning, source: String) -> Verdict {
@@ -106,11 +101,23 @@ fn verdict(view: &View<'_>, meaning: Meaning, source: String) -> Verdict {
     }
 }
 
-/// A quota of 0 was never granted; waiting grants none.
-fn is_limit_zero(view: &View<'_>) -> bool {
-    details(view, "ErrorInfo").any(|info| {
-        let value = info.pointer("/metadata/quota_limit_value").and_then(Number::from_json);
-        value.is_some_and(Number::is_zero)
+/// Whether the quota that refused is 0: `ErrorInfo` and `QuotaFailure` tell it, or the message ("limit: 0").
+pub(crate) fn is_limit_zero(view: &View<'_>) -> bool {
+    let zero = |value: &Value| Number::from_json(value).is_some_and(Number::is_zero);
+    let violations = details(view, "QuotaFailure")
+        .filter_map(|detail| detail.get("violations")?.as_array())
+        .flatten()
+        .filter_map(|violation| violation.get("quotaValue"));
+    let granted =
+        details(view, "ErrorInfo").filter_map(|info| info.pointer("/metadata/quota_limit_value"));
+    violations.chain(granted).any(zero) || view.text_at("/error/message").is_some_and(says_zero)
+}
+
+/// "Quota exceeded for metric: ..., limit: 0".
+fn says_zero(message: &str) -> bool {
+    message.match_indices("limit: 0").any(|(at, found)| {
+        let after = message.get(at + found.len()..).unwrap_or_default();
+        !after.trim_start_matches('.').starts_with(|letter: char| letter.is_ascii_digit())
     })
 }
 
