@@ -432,6 +432,40 @@ fn what_is_made_to_be_slow_is_read() {
     }
 }
 
+/// Words of refusals, as data holds them too.
+const REFUSALS: &[&str] = &[
+    "Too many requests",
+    "Rate limit exceeded",
+    "Quota exceeded, try again tomorrow",
+    "daily limit exceeded",
+    "You are being rate limited",
+];
+
+/// A document that is no error, with words of refusals anywhere in it.
+fn document() -> impl Strategy<Value = Value> {
+    let words = || prop_oneof![3 => select(REFUSALS).prop_map(str::to_owned), 1 => "[a-z ]{0,9}"];
+    let names = ["title", "description", "message", "text", "detail", "author", "name"];
+    let fields = btree_map(select(names.to_vec()), words().prop_map(Value::String), 0..6);
+    // What makes it one: an identifier of its own, a list of things, an author.
+    let own = prop_oneof![
+        any::<u32>().prop_map(|id| json!({ "id": id })),
+        vec(words(), 1..4).prop_map(|items| json!({ "items": items })),
+        words().prop_map(|name| json!({ "author": { "name": name } })),
+        select(
+            [json!({ "success": true }), json!({ "status": "done" }), json!({ "status": 200 })]
+                .to_vec()
+        ),
+    ];
+    let whole = (fields, own).prop_map(|(fields, own)| {
+        let own = own.as_object().cloned().unwrap();
+        let fields = fields.into_iter().map(|(name, value)| (name.to_owned(), value));
+        Value::Object(own.into_iter().chain(fields).collect())
+    });
+    let many = vec(whole.clone(), 1..4).prop_map(Value::Array);
+    let page = vec(whole.clone(), 0..4).prop_map(|data| json!({ "data": data, "count": 1 }));
+    prop_oneof![3 => whole, 1 => many, 1 => page.prop_filter("empty", |page| page["data"] != json!([]))]
+}
+
 /// Of each kind 1,000 cases, or as many as `PROPTEST_CASES` says.
 fn config() -> ProptestConfig {
     let usual = ProptestConfig::default();
@@ -442,6 +476,17 @@ fn config() -> ProptestConfig {
 
 proptest! {
     #![proptest_config(config())]
+
+    /// A success that merely contains the words of a refusal is one.
+    #[test]
+    fn data_that_speaks_of_limits_is_no_refusal(document in document()) {
+        let body = document.to_string().into_bytes();
+        let received_at = Timestamp::from_secs(1_772_366_400);
+        let url = "https://api.example.com/".to_owned();
+        let any = Any { status: 200, headers: Vec::new(), body, received_at, url };
+        let reading = read(None, &any.answer());
+        prop_assert_eq!(reading.reason, Reason::Ok, "{} from {}", document, reading.source);
+    }
 
     #[test]
     fn any_answer_is_read_by_the_built_in_readers(any in any_answer()) {

@@ -53,9 +53,11 @@ pub(crate) fn buckets<'v>(view: &'v View<'_>) -> Vec<Bucket<'v>> {
 /// The spellings of one name as one bucket, unless they disagree about whether anything is left.
 fn joined(spelled: BTreeMap<String, Bucket<'_>>) -> Vec<Bucket<'_>> {
     let says = |left| spelled.values().any(|bucket| bucket.is_empty == Some(left));
-    let disagree = says(true) && says(false);
+    if says(true) && says(false) {
+        return spelled.into_values().collect();
+    }
     let mut all = spelled.into_values();
-    let Some(mut first) = all.next().filter(|_| !disagree) else { return all.collect() };
+    let Some(mut first) = all.next() else { return Vec::new() };
     for other in all {
         let has_reset = !first.resets.is_empty();
         first.is_empty = first.is_empty.or(other.is_empty);

@@ -82,16 +82,16 @@ pub(crate) fn buckets<'v>(view: &'v View<'_>) -> Vec<Bucket<'v>> {
     Parser::new(&text).parse().ok().and_then(|fields| draft07(&fields, view)).into_iter().collect()
 }
 
-/// Policies that come without `RateLimit`: of interest are those of which there never is any.
+/// Policies that come without `RateLimit`: of interest are those of which there never is anything.
 fn alone<'v>(view: &View<'_>) -> Vec<Bucket<'v>> {
-    let zero = policies(view).into_iter().filter(|policy| policy.amount == Some(0));
     let bucket = |policy: Policy| Bucket {
         name: policy.name.unwrap_or_default(),
-        is_zero: true,
+        is_zero: policy.amount == Some(0),
         field: "ratelimit-policy".to_owned(),
         ..Bucket::default()
     };
-    zero.map(bucket).collect()
+    let all: Vec<Bucket<'v>> = policies(view).into_iter().map(bucket).collect();
+    if all.iter().all(|bucket| bucket.is_zero) { all } else { Vec::new() }
 }
 
 /// `RateLimit` itself, where nothing of it is believed.

@@ -228,14 +228,19 @@ fn resets<'v>(asked: &Asked<'v, '_>) -> Vec<Candidate<'v>> {
     limits::resets(asked.view, limits::Resets { except, of_unknown: refused })
 }
 
-/// A penalty that the upstream documents.
+/// A penalty that the upstream documents: for so long, or until a calendar's window begins.
 fn penalty<'v>(asked: &Asked<'v, '_>) -> Vec<Candidate<'v>> {
-    let penalty = asked.rule.and_then(|rule| rule.hint).filter(|penalty| !penalty.is_zero());
-    let one = |penalty: Duration| {
+    let Some(rule) = asked.rule else { return Vec::new() };
+    let source = "documented penalty";
+    let penalty = rule.hint.filter(|penalty| !penalty.is_zero()).map(|penalty| {
         let value = format!("{penalty:?}");
-        Candidate::new("documented penalty", value, Some(Moment::After(penalty)), asked.view)
-    };
-    penalty.map(one).into_iter().collect()
+        Candidate::new(source, value, Some(Moment::After(penalty)), asked.view)
+    });
+    let until = rule.hint_until.as_ref().map(|calendar| {
+        let at = calendar.window(asked.view.received_at()).next_reset;
+        Candidate::known(source, at.to_rfc3339(), Ok(at))
+    });
+    penalty.into_iter().chain(until).collect()
 }
 
 /// The next reset of the budget that is used up.

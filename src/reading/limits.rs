@@ -102,9 +102,12 @@ pub(crate) fn is_told(view: &View<'_>) -> bool {
     buckets(view).iter().any(|bucket| bucket.is_empty == Some(true))
 }
 
-/// Whether a limit that refused is itself 0: nothing is left of it, or nobody says what is.
+/// Whether the limit that refused is itself 0: nothing is left of it, or nobody says what is, and no
+/// other limit that is used up explains the refusal.
 pub(crate) fn is_zero(view: &View<'_>) -> bool {
-    buckets(view).iter().any(|bucket| bucket.is_zero && bucket.is_empty != Some(false))
+    let buckets = buckets(view);
+    let other = buckets.iter().any(|bucket| bucket.is_empty == Some(true) && !bucket.is_zero);
+    !other && buckets.iter().any(|bucket| bucket.is_zero && bucket.is_empty != Some(false))
 }
 
 /// A reason from header fields alone: on a 429 (or 420), or on a 403 where a bucket is empty. Each

@@ -13,6 +13,7 @@ use super::verdict::Verdict;
 use super::view::View;
 use super::{dates, retry_after};
 use crate::quota::Sureness;
+use crate::quota::calendar::Calendar;
 
 /// One rule: where all of `when` agrees, the rest is the reading.
 #[derive(Clone, Debug)]
@@ -25,6 +26,8 @@ pub struct Rule {
     pub wait: Option<Duration>,
     /// A penalty that the upstream documents; counts as the upstream's hint.
     pub hint: Option<Duration>,
+    /// The same, where it ends as a calendar's window does.
+    pub hint_until: Option<Calendar>,
     /// Takes a hint from a sentence in the body. The named groups `h`, `m`, `s`, `ms` are parts of a
     /// duration; or `at` is an instant (RFC 3339 or an HTTP date), or `date` a day (`2026-12-01`)
     /// and `time` a time of it (`00:00`, the default), both in UTC.

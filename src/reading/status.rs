@@ -14,6 +14,10 @@ pub(crate) fn read(view: &View<'_>) -> Verdict {
         // Payment Required: no time passes that pays the bill.
         402 => verdict.never(),
         401 => unauthorized(view, verdict),
+        // RFC 6750 section 3.1 asks for 401, and some answer 403.
+        403 if challenges(view).any(|challenge| challenge.contains("invalid_token")) => {
+            Verdict::new(Reason::AuthExpired, "status 403; www-authenticate")
+        }
         403 | 409 => waitable(view, verdict),
         status if redirect::is_redirect(status) => {
             Verdict { location: view.header("location").map(str::to_owned), ..verdict }
@@ -56,8 +60,7 @@ pub(crate) const fn reason(status: u16) -> Reason {
 /// RFC 6750 section 3.1: a token may be right and its scope too narrow. Basic and Digest carry a
 /// fixed secret, which no refresh mends.
 fn unauthorized(view: &View<'_>, verdict: Verdict) -> Verdict {
-    let challenges: Vec<String> =
-        view.values("www-authenticate").map(str::to_ascii_lowercase).collect();
+    let challenges: Vec<String> = challenges(view).collect();
     let source = "status 401; www-authenticate";
     if challenges.iter().any(|challenge| challenge.contains("insufficient_scope")) {
         return Verdict::new(Reason::Forbidden, source);
@@ -68,6 +71,10 @@ fn unauthorized(view: &View<'_>, verdict: Verdict) -> Verdict {
         return Verdict::new(Reason::Misconfigured, source);
     }
     verdict
+}
+
+fn challenges(view: &View<'_>) -> impl Iterator<Item = String> {
+    view.values("www-authenticate").map(str::to_ascii_lowercase)
 }
 
 /// A refusal that names a wait is waitable, whatever its status means otherwise.

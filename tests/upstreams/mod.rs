@@ -71,6 +71,7 @@ pub fn rule(when: When, reason: Reason) -> Rule {
         reason,
         wait: None,
         hint: None,
+        hint_until: None,
         wait_pattern: None,
         reset: None,
         for_at_most: None,

@@ -11,12 +11,15 @@ use super::node::{Node, Table, Value};
 use super::report::Report;
 use super::suggest::nearest;
 use super::units::Wrong;
+use crate::quota::calendar::{Calendar, Per};
 use crate::reading::Reason;
 use crate::reading::rules::{
     Place, ResetHeader, ResetUnit, Rule, StatusPattern, ValuePattern, When,
 };
 
 const WHEN_FIX: &str = "write when = { status = 403 }, or with json, header or body";
+
+const PART_FIX: &str = "write what the answer must have there, or leave the part out";
 
 /// One rule; what is wrong with it is in the report.
 pub(super) fn rule(report: &Report, table: &Table, limits: &[&str]) -> Option<Rule> {
@@ -27,11 +30,13 @@ pub(super) fn rule(report: &Report, table: &Table, limits: &[&str]) -> Option<Ru
         .required("reason", "write reason = \"rate_limited\", or another of `docs/quota-files.md`");
     let reason = fields.parsed("reason", reason_named);
     let then = fields.parsed("then", reason_named);
+    let hint_until = hint_until(&mut fields);
     let rule = Rule {
         when: when.unwrap_or_default(),
         reason: reason.unwrap_or(Reason::Unknown),
         wait: fields.span("wait"),
-        hint: fields.span("hint"),
+        hint: if hint_until.is_some() { None } else { fields.span("hint") },
+        hint_until,
         wait_pattern: wait_pattern(&mut fields),
         reset: fields.table("reset").and_then(|table| reset(report, table)),
         for_at_most: fields.span("for_at_most"),
@@ -91,6 +96,13 @@ pub(super) fn limit(fields: &mut Fields<'_>, limits: &[&str]) -> Option<String> 
     Some(name.to_owned())
 }
 
+/// `hint = "next month"`: until the next one begins, in UTC.
+fn hint_until(fields: &mut Fields<'_>) -> Option<Calendar> {
+    let Value::Text(text) = &fields.node("hint")?.value else { return None };
+    let per = Per::parse(text.strip_prefix("next ")?).ok()?;
+    Calendar::parse("UTC", per, per.default_resets_at()).ok()
+}
+
 /// A pattern that must name at least one part of a duration.
 fn wait_pattern(fields: &mut Fields<'_>) -> Option<Regex> {
     let text = fields.text("wait_pattern")?;
@@ -138,12 +150,29 @@ pub(super) fn when(report: &Report, table: &Table) -> When {
     if table.fields.is_empty() {
         report.problem(table.at, "an empty `when` would take every answer", WHEN_FIX);
     }
+    for name in ["status", "json", "header"] {
+        if fields.node(name).is_some_and(|node| is_empty(&node.value)) {
+            fields.problem(name, format!("an empty `{name}` would take every answer"), PART_FIX);
+        }
+    }
+    // What is found in nothing and in anything is found everywhere; `^$` is the empty body.
+    if body.as_ref().is_some_and(|body| body.is_match("") && body.is_match("\u{1}")) {
+        fields.problem("body", "this `body` is found in every answer", PART_FIX);
+    }
     fields.finish();
     When {
         status: status.unwrap_or_default(),
         json: json.unwrap_or_default(),
         header: header.unwrap_or_default(),
         body,
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Table(table) => table.fields.is_empty(),
+        _ => false,
     }
 }
 

@@ -4,7 +4,7 @@
 use super::words;
 use crate::reading::Reason;
 use crate::reading::verdict::Verdict;
-use crate::reading::view::View;
+use crate::reading::view::{View, contains};
 
 const CODES: &[(Reason, &[&str])] = &[
     (
@@ -62,6 +62,28 @@ const CODES: &[(Reason, &[&str])] = &[
         &["AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "NotAuthorized"],
     ),
     (Reason::TooLarge, &["EntityTooLarge", "RequestEntityTooLarge"]),
+    (
+        Reason::NotFound,
+        &[
+            "ResourceNotFoundException",
+            "ResourceNotFound",
+            "NotFoundException",
+            "NoSuchBucket",
+            "NoSuchKey",
+            "NoSuchEntity",
+            "NoSuchEntityException",
+            "QueueDoesNotExist",
+        ],
+    ),
+    (Reason::Unprocessable, &["ConditionalCheckFailedException"]),
+];
+
+/// How many things an account may have: no time frees them.
+const ALLOCATIONS: &[&str] = &[
+    "ServiceQuotaExceeded",
+    "ServiceQuotaExceededException",
+    "ResourceLimitExceeded",
+    "ResourceLimitExceededException",
 ];
 
 /// Reads a code of AWS's.
@@ -70,6 +92,9 @@ pub(crate) fn read(view: &View<'_>) -> Option<Verdict> {
         return Some(verdict);
     }
     let code = code(view)?;
+    if ALLOCATIONS.contains(&code) {
+        return Some(Verdict::new(Reason::QuotaExhausted, format!("body {code}")).never());
+    }
     let (reason, _) = CODES.iter().find(|(_, codes)| codes.contains(&code))?;
     Some(Verdict::new(*reason, format!("body {code}")))
 }
@@ -95,7 +120,10 @@ fn gateway(view: &View<'_>) -> Option<Verdict> {
         .then(|| Verdict::new(Reason::QuotaExhausted, "body message Limit Exceeded"))
 }
 
-/// The Selling Partner API calls its token bucket a quota, and an expired token unauthorized.
+/// What the Selling Partner API says of a token of which it wants another.
+const BAD_TOKEN: [&str; 5] = ["expired", "revoked", "malformed", "invalid", "missing"];
+
+/// The Selling Partner API calls its token bucket a quota, and a token that is not right unauthorized.
 fn selling_partner(view: &View<'_>) -> Option<Verdict> {
     let mut fields = view.fields();
     let amazon = fields
@@ -106,9 +134,12 @@ fn selling_partner(view: &View<'_>) -> Option<Verdict> {
             Some(Verdict { open: false, ..Verdict::new(Reason::RateLimited, "body QuotaExceeded") })
         }
         "Unauthorized" => {
-            let details = view.text_at("/errors/0/details").unwrap_or_default();
-            let expired = crate::reading::view::contains(details, "expired");
-            let reason = if expired { Reason::AuthExpired } else { Reason::Forbidden };
+            let places = ["/errors/0/details", "/errors/0/message"];
+            let bad = |text: &str| {
+                contains(text, "token") && BAD_TOKEN.iter().any(|word| contains(text, word))
+            };
+            let bad = places.iter().filter_map(|place| view.text_at(place)).any(bad);
+            let reason = if bad { Reason::AuthExpired } else { Reason::Forbidden };
             Some(Verdict::new(reason, "body Unauthorized"))
         }
         _ => None,

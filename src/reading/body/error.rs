@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::reading::view::View;
+use crate::reading::view::{View, contains};
 
 /// Names of what is said to people, in lower case and letters alone; objects and lists under them hold
 /// such names again.
@@ -85,6 +85,8 @@ impl<'v> Parts<'v> {
     pub(crate) fn of(view: &'v View<'_>) -> Parts<'v> {
         let mut parts = Parts::default();
         match view.json() {
+            // A list is data, whatever it is of; an error that is wrapped in one has a status of its own.
+            Some(Value::Array(_)) if view.is_success() => parts.has_more = true,
             Some(body) => parts.take("message", body, 0),
             None if view.is_html() => parts.has_more = true,
             None => parts.messages.push(view.text()),
@@ -138,11 +140,20 @@ pub(crate) fn is_only_error(view: &View<'_>) -> bool {
     told && !says_fine(view) && !Parts::of(view).has_more
 }
 
-/// Whether a body says of itself that all is well.
+/// Whether a body says of itself that all is well: by a flag, or a status that is no fault's.
 pub(crate) fn says_fine(view: &View<'_>) -> bool {
+    const FAULTS: [&str; 9] =
+        ["err", "fail", "fault", "limit", "throttl", "too", "exhaust", "exceed", "reject"];
     let yes = |place| view.at(place).and_then(Value::as_bool) == Some(true);
-    let fine = |text: &str| ["ok", "success"].iter().any(|word| text.eq_ignore_ascii_case(word));
-    yes("/ok") || yes("/success") || view.text_at("/status").is_some_and(fine)
+    let status = match view.at("/status") {
+        Some(Value::String(text)) => match text.parse::<u16>() {
+            Ok(status) => status < 400,
+            Err(_) => !FAULTS.iter().any(|part| contains(text, part)),
+        },
+        Some(Value::Number(status)) => status.as_u64().is_some_and(|status| status < 400),
+        _ => false,
+    };
+    yes("/ok") || yes("/success") || status
 }
 
 /// A name in lower case, letters alone: `error_message`, `errorMessage`.

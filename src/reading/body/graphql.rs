@@ -38,7 +38,7 @@ pub(crate) fn read(view: &View<'_>) -> Option<Verdict> {
         Some(code.as_str()?.to_owned())
     };
     let verdicts = errors.iter().filter_map(|error| verdict(view, &code(error)?));
-    { verdicts }.next().or_else(|| unknown(view, errors))
+    { verdicts }.next()
 }
 
 fn verdict(view: &View<'_>, code: &str) -> Option<Verdict> {
@@ -52,8 +52,9 @@ fn verdict(view: &View<'_>, code: &str) -> Option<Verdict> {
         .or_else(|| codes::lookup(code, view.status(), &source))
 }
 
-/// Errors that nobody knows, and no data beside them: not done. With data it is a partial answer.
-fn unknown(view: &View<'_>, errors: &[Value]) -> Option<Verdict> {
+/// Reads errors that nobody knows, and no data beside them: not done. With data it is a partial answer.
+pub(crate) fn unknown(view: &View<'_>) -> Option<Verdict> {
+    let errors = view.at("/errors").and_then(Value::as_array).filter(|_| view.is_success())?;
     let graphql = errors.iter().any(|error| error.get("message").is_some());
     let whole = view.json()?.as_object()?.keys();
     let only = { whole }.all(|key| matches!(key.as_str(), "errors" | "data" | "extensions"));
