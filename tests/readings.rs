@@ -349,3 +349,23 @@ fn github_means_both_of_its_hints() {
     assert_eq!(both.retry_at, at("2026-11-20T09:05:00Z"));
     assert_eq!(answered(&github, 403, &headers("9"), "").retry_at, at("2026-11-20T09:01:00Z"));
 }
+
+#[test]
+fn tomorrow_is_the_only_budget_by_the_day() {
+    let library = Library::new(Vec::new());
+    let body = r#"{"error":{"code":429,"message":"Quota exceeded, try again tomorrow"}}"#;
+    let told = |name: &str| {
+        let upstream = library.get(name).unwrap();
+        let reading = with_answer(429, &[], body, |answer| read(Some(&upstream), answer));
+        (reading.limit, reading.retry_at.is_some(), reading.wait)
+    };
+    let daily = || Some("daily".to_owned());
+    assert_eq!(told("google-indexing"), (daily(), true, None));
+    // Nobody knows when that day begins: its span covers every zone.
+    let (limit, is_hint, wait) = told("google-request-indexing");
+    assert_eq!((limit, is_hint), (daily(), false));
+    assert!(wait.unwrap() >= Duration::from_secs(86_400));
+    // Of several budgets by the day a rule tells which, or nobody can.
+    assert_eq!(told("bing-webmaster").0, daily());
+    assert_eq!(told("google-search-console").0, None);
+}
