@@ -39,10 +39,10 @@ fn line_of<'v>(line: &'v str, view: &View<'_>) -> Vec<Candidate<'v>> {
 
 /// A value, tried whole first; else, where each part is a number or a duration, the list that a proxy
 /// made of several.
-pub(crate) fn listed<'v>(
-    line: &'v str,
+pub(crate) fn listed(
+    line: &str,
     read: impl Fn(&str) -> Option<Moment>,
-) -> Vec<(&'v str, Option<Moment>)> {
+) -> Vec<(&str, Option<Moment>)> {
     let whole = read(line);
     let parts = || line.split(',').map(str::trim);
     if whole.is_some() || parts().any(|part| delay(part).is_none()) {

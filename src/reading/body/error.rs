@@ -78,12 +78,15 @@ pub(crate) struct Parts<'v> {
     pub(crate) beside: Vec<&'v str>,
     /// Whether there is more than an error has.
     pub(crate) has_more: bool,
+    /// Whether it is JSON-RPC, whose errors have the call's `id` beside.
+    is_rpc: bool,
 }
 
 impl<'v> Parts<'v> {
     /// The parts of a JSON body; of a bare text, and of a short body that is no JSON, the message.
     pub(crate) fn of(view: &'v View<'_>) -> Parts<'v> {
-        let mut parts = Parts::default();
+        let is_rpc = view.at("/jsonrpc").is_some();
+        let mut parts = Parts { is_rpc, ..Parts::default() };
         match view.json() {
             // A list is data, whatever it is of; an error that is wrapped in one has a status of its own.
             Some(Value::Array(_)) if view.is_success() => parts.has_more = true,
@@ -122,7 +125,7 @@ impl<'v> Parts<'v> {
         let plain = !value.is_object() && !value.is_array();
         if MESSAGES.contains(&name) || plain && (WEAK.contains(&name) || BESIDE.contains(&name)) {
             self.take(name, value, depth);
-        } else if !is_nothing {
+        } else if !(is_nothing || self.is_rpc && name == "id") {
             self.has_more = true;
         }
     }
@@ -134,8 +137,9 @@ pub(crate) fn is_only_error(view: &View<'_>) -> bool {
     let object = |place: &str| view.at(place).and_then(Value::as_object);
     let told = ["/error", "/errors/0"].into_iter().filter_map(object);
     let told = { told }.any(|error| {
+        let fine = error.get("code").is_some_and(|code| matches!(code.as_u64(), Some(0 | 200)));
         let names = error.keys().map(|name| normal(name));
-        { names }.any(|name| matches!(name.as_str(), "code" | "message" | "type" | "info"))
+        !fine && { names }.any(|name| matches!(name.as_str(), "code" | "message" | "type" | "info"))
     });
     told && !says_fine(view) && !Parts::of(view).has_more
 }
