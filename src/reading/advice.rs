@@ -54,6 +54,7 @@ fn found(rule: &Rule, view: &View<'_>, name: &str) -> Option<String> {
 /// What to do where no rule says it; `None` where nobody needs to act.
 pub(crate) fn of_reason(
     verdict: &Verdict,
+    status: u16,
     upstream: &Upstream,
     partition: &Columns,
 ) -> Option<String> {
@@ -63,7 +64,12 @@ pub(crate) fn of_reason(
     }
     let secrets = Secrets::of(upstream, partition);
     let name = &upstream.name;
-    Some(match (verdict.reason, secrets.0.is_empty()) {
+    // A 401 is about the secret, whether a login can renew it or only a person.
+    let reason = match verdict.reason {
+        Reason::Misconfigured if status == 401 => Reason::AuthExpired,
+        reason => reason,
+    };
+    Some(match (reason, secrets.0.is_empty()) {
         (Reason::AuthExpired, false) => {
             format!("renew {secrets}, which is wrong, expired or revoked")
         }
@@ -214,10 +220,10 @@ mod tests {
             ) || reason.is_retryable() && reason != Reason::Transient;
             for file in [KEYS, "name = \"shop\"\n"] {
                 let upstream = declare::parse("shop", "shop.toml", file).unwrap();
-                let told = of_reason(&verdict, &upstream, &Columns::new());
+                let told = of_reason(&verdict, 403, &upstream, &Columns::new());
                 assert_eq!(told.is_some(), holds, "{reason}");
                 let verdict = Verdict { retryable: true, ..verdict.clone() };
-                let told = of_reason(&verdict, &upstream, &Columns::new());
+                let told = of_reason(&verdict, 403, &upstream, &Columns::new());
                 assert_eq!(told.is_some(), reason == Reason::KeyPending, "{reason}");
             }
         }

@@ -230,7 +230,7 @@ fn detail(asked: &Asked<'_, '_>, clamped: bool) -> String {
         (None, None) if reason == Reason::Ok => Some(format!("status {status}")),
         (None, None) => Some(format!("status {status} without a word")),
     };
-    let says = says.or_else(|| advice::of_reason(verdict, (*upstream)?, partition));
+    let says = says.or_else(|| advice::of_reason(verdict, status, (*upstream)?, partition));
     let parts: Vec<String> = says.into_iter().chain(told).collect();
     let detail = parts.join(": ");
     let note = if clamped { CLAMPED } else { "" };

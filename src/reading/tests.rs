@@ -393,7 +393,7 @@ proptest! {
             prop_assert!(at <= received_at + moment::FURTHEST);
         }
         prop_assert!(!reading.detail.chars().any(char::is_control));
-        prop_assert!(reading.detail.chars().count() <= 200);
+        prop_assert!(reading.detail.chars().count() <= super::LONGEST);
     }
 
     #[test]
