@@ -42,6 +42,13 @@ const CASES: &[Case<'_>] = &[
         "add the service account as an owner of the site in Search Console: Permission denied.",
     ),
     (
+        "google-indexing",
+        &[],
+        429,
+        r#"{"error": {"message": "limit 'Publish requests per day'", "details": [{"@type": "ErrorInfo", "metadata": {"quota_limit_value": "0"}}]}}"#,
+        "buy more, or have the limit raised: limit 'Publish",
+    ),
+    (
         "google-search-console",
         SITE,
         403,

@@ -66,6 +66,7 @@ pub use explain::{Explanation, Said, Step, Topic, explain};
 use hint::{Asked, Hint};
 use readers::REFINERS;
 pub use reason::Reason;
+use rules::Rule;
 pub use unreachable::{Never, Unreachable, unreachable};
 use verdict::Verdict;
 use view::View;
@@ -222,7 +223,9 @@ fn detail(asked: &Asked<'_, '_>, clamped: bool) -> String {
     let words = if reason == Reason::Ok { None } else { body::words::said(view) };
     let shown = |text: &str| Some(body::words::shown(text)).filter(|shown| !shown.is_empty());
     let said = words.and_then(shown);
-    let says = rule.and_then(|rule| advice::says(rule, view, partition));
+    // What a rule says to wait for is no help where waiting is none, as of a limit of 0.
+    let holds = |rule: &&Rule| rule.verdict(0).retryable == verdict.retryable;
+    let says = rule.filter(holds).and_then(|rule| advice::says(rule, view, partition));
     let status = view.status();
     let told = match (&says, said) {
         (Some(_), None) => None,
