@@ -10,6 +10,8 @@ use crate::support::world::World;
 
 /// Two accounts, each with a key and sites of its own.
 const KEYS: &str = r#"
+[batch]
+max_items = 1
 [credential.busy]
 when = { host = "busy.example" }
 secret = { key = "${env:KEY_BUSY}" }

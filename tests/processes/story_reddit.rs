@@ -23,9 +23,9 @@ fn a_hint_is_waited_for_exactly_and_a_page_that_shuts_out_holds_with_both_bodies
         .script(Script::new("/r/*", blocked));
     let mut world = World::new(config);
     let secret = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    world.environment =
-        vec![secret("REDDIT_TOKEN", "t0ken"), secret("PACELINE_USER_AGENT", "curl/8")];
-    let text = "extends = \"reddit\"\n[match]\nhosts = [\"127.0.0.1\"]\n";
+    world.environment = vec![secret("PACELINE_USER_AGENT", "curl/8")];
+    let text = "extends = \"reddit\"\n[match]\nhosts = [\"127.0.0.1\"]\n\
+        [auth]\nkind = \"command\"\ncommand = [\"echo\", \"t0ken\"]\n";
     world.home.quota("mine", text);
     let urls = ["/api/info", "/r/a/about", "/api/me"].map(|path| world.url(path));
     let added = world.run(&["add", "mine", &urls[0], &urls[1], &urls[2]]);
