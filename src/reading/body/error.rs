@@ -100,8 +100,11 @@ impl<'v> Parts<'v> {
     fn take(&mut self, name: &str, value: &'v Value, depth: usize) {
         match value {
             Value::Object(fields) if depth < DEPTH => {
+                // Whatever an error tells of itself makes it no data.
+                let is_error = matches!(name, "error" | "errors" | "fault");
                 for (field, value) in fields {
-                    self.field(&normal(field), value, depth + 1);
+                    let known = self.field(&normal(field), value, depth + 1);
+                    self.has_more |= !(known || is_error);
                 }
             }
             Value::Array(list) if depth < DEPTH => {
@@ -115,7 +118,8 @@ impl<'v> Parts<'v> {
         }
     }
 
-    fn field(&mut self, name: &str, value: &'v Value, depth: usize) {
+    /// Takes one field; `false` where nobody knows its name and it is not empty.
+    fn field(&mut self, name: &str, value: &'v Value, depth: usize) -> bool {
         let is_nothing = match value {
             Value::Null => true,
             Value::Array(list) => list.is_empty(),
@@ -125,9 +129,9 @@ impl<'v> Parts<'v> {
         let plain = !value.is_object() && !value.is_array();
         if MESSAGES.contains(&name) || plain && (WEAK.contains(&name) || BESIDE.contains(&name)) {
             self.take(name, value, depth);
-        } else if !(is_nothing || self.is_rpc && name == "id") {
-            self.has_more = true;
+            return true;
         }
+        is_nothing || name == "warnings" || self.is_rpc && name == "id"
     }
 }
 
