@@ -200,6 +200,8 @@ fn refusals_come_under_a_success_too() {
         (200, r#"{"message":"daily limit exceeded","id":7}"#, Reason::Ok, false),
         (200, r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000}}"#, Reason::Unknown, false),
         (200, r#"{"jsonrpc":"2.0","id":1,"result":"Too many requests"}"#, Reason::Ok, false),
+        (200, r#"{"title":"Too many requests","description":"A song"}"#, Reason::Ok, false),
+        (200, r#"{"title":"Too many requests","status":429}"#, Reason::RateLimited, true),
         (200, r#"{"error":{"code":0,"message":"done"}}"#, Reason::Ok, false),
         (200, r#"{"error":{"code":"x"},"data":{"a":1}}"#, Reason::Ok, false),
         (200, r#"{"status":404,"title":"Not Found"}"#, Reason::Ok, false),
