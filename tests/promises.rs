@@ -54,6 +54,7 @@ fn rate() -> impl Strategy<Value = Rate> {
             counted,
             slack: MS * slack * times,
             path_jitter: MS * path_jitter * times,
+            evenly: false,
         },
     )
 }

@@ -113,6 +113,7 @@ fn every_field_of_the_limits_is_read() {
         counted: Counted::Bucket,
         slack: ms(1),
         path_jitter: ms(2),
+        evenly: full.request.connections.is_some_and(|count| count > 1),
     };
     assert_eq!(rule("plan"), LimitRule::Rate(rate));
     let LimitRule::Budget(budget) = rule("daily") else { panic!("no budget") };

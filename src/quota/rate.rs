@@ -27,6 +27,9 @@ pub struct Rate {
     pub slack: Duration,
     /// Margin for the way to the upstream.
     pub path_jitter: Duration,
+    /// One unit at a time, whatever the burst: calls go over several connections, each of them as seldom
+    /// as the others.
+    pub evenly: bool,
 }
 
 /// How an upstream counts a rate.
@@ -66,14 +69,15 @@ impl Rate {
     /// let ms = Duration::from_millis;
     /// let (slack, path_jitter) = (ms(5), ms(5));
     /// let counted = Counted::Rolling;
-    /// let rate = Rate { amount: 10, period: ms(1000), burst: 1, counted, slack, path_jitter };
+    /// let evenly = false;
+    /// let rate = Rate { amount: 10, period: ms(1000), burst: 1, counted, slack, path_jitter, evenly };
     /// assert_eq!(rate.plan().interval, 101_000_000); // one in 101 ms
     /// ```
     pub fn plan(&self) -> Plan {
         let (amount, window, late) = self.figures();
         match self.counted {
             Counted::Rolling => {
-                let burst = self.burst.clamp(1, amount.max(1));
+                let burst = if self.evenly { 1 } else { self.burst.clamp(1, amount.max(1)) };
                 let paced = u128::from(amount - burst) + 1;
                 Plan { interval: to_nanos((window + late).div_ceil(paced)), burst }
             }
@@ -82,7 +86,8 @@ impl Rate {
                 let late_units = u64::try_from((late * n).div_ceil(window)).unwrap_or(u64::MAX);
                 let uncovered = (late * n).saturating_sub(spare * window).div_ceil(n);
                 let interval = to_nanos(window.div_ceil(n).saturating_add(uncovered));
-                Plan { interval, burst: (self.burst.max(1) - 1).saturating_sub(late_units).max(1) }
+                let burst = (self.burst.max(1) - 1).saturating_sub(late_units).max(1);
+                Plan { interval, burst: if self.evenly { 1 } else { burst } }
             }
         }
     }
@@ -271,6 +276,17 @@ mod tests {
             counted,
             slack: Duration::from_millis(margin_ms),
             path_jitter: Duration::ZERO,
+            evenly: false,
+        }
+    }
+
+    #[test]
+    fn over_several_connections_units_go_one_by_one_and_no_slower() {
+        for counted in [Counted::Rolling, Counted::Bucket] {
+            let even = Rate { evenly: true, ..rate(10, 10, counted, 10) };
+            let plan = even.plan();
+            assert_eq!(plan.burst, 1, "{counted:?}");
+            assert!(even.share() >= 0.985, "{counted:?}: {plan:?}");
         }
     }
 

@@ -16,7 +16,7 @@ fn secs(secs: u64) -> Duration {
 fn rate(amount: u64, period: Duration) -> LimitRule {
     let (burst, counted) = (1, Counted::Bucket);
     let (slack, path_jitter) = (Duration::ZERO, Duration::ZERO);
-    LimitRule::Rate(Rate { amount, period, burst, counted, slack, path_jitter })
+    LimitRule::Rate(Rate { amount, period, burst, counted, slack, path_jitter, evenly: false })
 }
 
 fn rolling(stands_for: Option<crate::quota::calendar::Per>) -> LimitRule {
@@ -103,7 +103,7 @@ proptest! {
         let burst = if bucket { burst } else { burst.min(amount) };
         let (slack, path_jitter) = (Duration::from_millis(5), Duration::from_millis(5));
         let period = secs(1);
-        let declared = LimitRule::Rate(Rate { amount, period, burst, counted, slack, path_jitter });
+        let declared = LimitRule::Rate(Rate { amount, period, burst, counted, slack, path_jitter, evenly: false });
         let (LimitRule::Rate(declared), LimitRule::Rate(slow)) = (&declared, slowed(&declared, share))
         else { panic!("rates") };
         let exact = declared.plan().interval * 16 / i64::from(share);

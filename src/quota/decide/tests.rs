@@ -20,6 +20,7 @@ fn rate(amount: u64) -> LimitRule {
         counted: Counted::Rolling,
         slack: Duration::ZERO,
         path_jitter: Duration::ZERO,
+        evenly: false,
     })
 }
 

@@ -55,6 +55,16 @@ pub(super) fn limits(report: &Report, tables: &[&Table]) -> Vec<Limit> {
     tables.iter().filter_map(|table| limit(report, table)).collect()
 }
 
+/// A burst over several connections would use some of them twice while others rest.
+pub(super) fn pace_evenly(limit: &mut Limit) {
+    let exceptions = limit.exceptions.iter_mut().map(|exception| &mut exception.rule);
+    for rule in exceptions.chain([&mut limit.rule]) {
+        if let LimitRule::Rate(rate) = rule {
+            rate.evenly = true;
+        }
+    }
+}
+
 fn limit(report: &Report, table: &Table) -> Option<Limit> {
     let what = table.text("name").map_or("this limit".to_owned(), |name| format!("limit `{name}`"));
     let mut fields = Fields::new(report, table, what);
@@ -193,7 +203,8 @@ fn rate(fields: &mut Fields<'_>) -> Option<Rate> {
         fields.problem("burst", message, fix);
         return None;
     }
-    Some(Rate { amount, period, burst, counted, slack, path_jitter })
+    let evenly = false;
+    Some(Rate { amount, period, burst, counted, slack, path_jitter, evenly })
 }
 
 /// What budgets and rolling limits share.

@@ -31,7 +31,10 @@ pub(super) fn upstream(report: &Report, table: &Table, stem: &str) -> Option<Ups
     let none = Table { at: table.at, fields: Vec::new() };
     let request = request::request(report, fields.table("request").unwrap_or(&none), &secrets);
     let batch = fields.table("batch");
-    let limits = limit::limits(report, &limit_tables);
+    let mut limits = limit::limits(report, &limit_tables);
+    if request.connections.is_some_and(|count| count > 1) {
+        limits.iter_mut().for_each(limit::pace_evenly);
+    }
     let quota_call = fields.table("quota_call").and_then(|table| {
         quota_call::quota_call(report, table, &limits, &request.headers, &secrets)
     });

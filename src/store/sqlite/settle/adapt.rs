@@ -35,6 +35,10 @@ impl Settle<'_> {
         if next.reason != Reason::RateLimited || hint.is_some_and(|hint| hint > LONGEST_HINT) {
             return None;
         }
+        // One copy of many refused: its connection is made anew, which is what helps.
+        if self.upstream.request.connections.is_some_and(|count| count > 1) {
+            return None;
+        }
         let limits = self.upstream.limits.iter().enumerate();
         let named = blocked.or(reading.limit.as_deref());
         if let Some(name) = named {
