@@ -218,6 +218,9 @@ subjects! {
         one_given_back_unsent_takes_nothing,
         a_job_too_late_for_the_slot_leaves_its_batch,
         other_requests_do_not_share_a_call,
+        after_a_resume_one_job_goes_before_whole_batches,
+        a_resume_that_is_refused_cost_one_job,
+        after_a_block_a_whole_batch_probes,
     }
     "conformance/redirects.rs" redirects {
         a_job_that_is_sent_on_goes_to_the_other_address,

@@ -178,3 +178,24 @@ fn a_batch_over_what_is_left_is_trimmed_to_it() {
     let why = world.run(&["why", "shop"]);
     assert!(why.stdout.contains("daily"), "{why}");
 }
+
+#[test]
+fn a_resume_risks_one_address_before_it_sends_thousands() {
+    let upstream = Batches::start(Taking { closed: 3, ..Taking::default() });
+    let world = world(&upstream, 1_000, "[retry]\ninitial = \"50ms\"\n");
+    let urls = urls(2_500);
+    add(&world, &urls);
+    assert_eq!(world.run(&["run"]).code, 4, "held at the second refusal in a row");
+    assert_eq!(upstream.sizes(403), [1_000, 1_000]);
+    let resumed = world.run(&["resume", "shop"]);
+    assert!(resumed.stdout.contains("where it was refused, one job goes before the rest"), "{resumed}");
+    assert_eq!(world.run(&["run"]).code, 4, "it is not mended");
+    assert_eq!(upstream.sizes(403), [1_000, 1_000, 1]);
+    assert_eq!(world.run(&["resume", "shop"]).code, 0);
+    let ran = world.run(&["run"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let carried: Vec<usize> =
+        upstream.calls()[3..].iter().map(|call| call.items.len()).collect();
+    assert_eq!(carried, [1, 1_000, 1_000, 499], "whole again once one got through");
+    assert_eq!(upstream.taken(), urls);
+}

@@ -170,7 +170,7 @@ pub(super) const BETTER: &str = "SELECT id FROM partition
     WHERE upstream_id = :upstream AND better_at <= :now AND better_at IS NOT NULL
     ORDER BY better_at LIMIT :most";
 pub(super) const READY: &str =
-    "SELECT id, key, head_priority, gate_id, answered, batch_most FROM partition
+    "SELECT id, key, head_priority, gate_id, answered, batch_most, hard_refusals FROM partition
     WHERE upstream_id = :upstream AND place = 'ready'
     ORDER BY head_priority DESC, served LIMIT :most";
 pub(super) const PARTITION_WITH_WORK: &str = "SELECT key FROM partition
