@@ -166,11 +166,21 @@ impl Secrets {
         upstream: &Upstream,
         credential: Option<&str>,
     ) -> Result<String, SecretError> {
-        let value = self.resolve(secret, upstream, credential)?;
-        match value.chars().any(char::is_control) {
-            true => Err(SecretError::Unprintable(secret.clone())),
-            false => Ok(value),
-        }
+        printable(secret, self.resolve(secret, upstream, credential)?)
+    }
+
+    /// Why a secret of all calls of `upstream` has no value, if it has none. Nothing is given out, and
+    /// so nothing is remembered.
+    pub fn missing(
+        &self,
+        secret: &Secret,
+        upstream: &Upstream,
+        for_header: bool,
+    ) -> Option<SecretError> {
+        let value = self.look_up(secret, upstream, None, &mut Vec::new());
+        let value =
+            if for_header { value.and_then(|value| printable(secret, value)) } else { value };
+        value.err()
     }
 
     /// A template of secrets of `[auth]`, filled in. As a whole it is remembered as `name`, where that is
@@ -349,6 +359,14 @@ impl Secrets {
     fn given(&self) -> MutexGuard<'_, Given> {
         // What was remembered is whole after any panic.
         self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A value that a header can carry.
+fn printable(secret: &Secret, value: String) -> Result<String, SecretError> {
+    match value.chars().any(char::is_control) {
+        true => Err(SecretError::Unprintable(secret.clone())),
+        false => Ok(value),
     }
 }
 

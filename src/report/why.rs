@@ -6,7 +6,8 @@ use super::{columns, instant};
 use crate::clock::Timestamp;
 use crate::job::{Columns, JobState};
 use crate::store::views::{
-    HoldView, JobView, MISSING_SECRET, NO_TOKEN, PartitionView, ResetsView, Turn, UpstreamView, WaitView,
+    HoldView, JobView, MISSING_SECRET, NO_TOKEN, PartitionView, ResetsView, Turn, UpstreamView,
+    WaitView,
 };
 
 /// `waiting` of a job: null where nothing holds it back.

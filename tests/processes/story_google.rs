@@ -38,7 +38,8 @@ fn waits_for_the_pacific_midnight(now: &str, reset: &str) {
         let mut world = World::new(used_up(3, 1).clock(shim.truth()));
         world.environment = shim.environment();
         world.environment.push(("GOOGLE_INDEXING_TOKEN".to_owned(), "t0ken".to_owned()));
-        let pace = "[[limit]]\nname = \"per-minute\"\nslack = \"200ms\"\n";
+        let pace = "headers = { Authorization = \"Bearer ${env:GOOGLE_INDEXING_TOKEN}\" }\n\
+            [auth]\nremove = true\n[[limit]]\nname = \"per-minute\"\nslack = \"200ms\"\n";
         world.extends("mine", "google-indexing", "/publish", pace);
         let added = world.run(&[
             "add",
@@ -92,7 +93,7 @@ fn by_hand(shim: &Shim, config: Config, more: &str) -> World {
     let mut world = World::new(config.clock(shim.truth()));
     world.environment = shim.environment();
     let pace = "[[limit]]\nname = \"pace\"\nkind = \"rate\"\nrate = \"20/s\"\nslack = \"200ms\"\n";
-    let text = format!("[columns.by_hand]\ndefault = \"no\"\n{pace}{more}");
+    let text = format!("[columns.by_hand]\ndefault = \"no\"\none_of = [\"no\"]\n{pace}{more}");
     world.extends("mine", "google-request-indexing", "/request?url={url}", &text);
     let urls: Vec<String> = (0..20).map(|n| format!("https://a.example/{n}")).collect();
     let urls: Vec<&str> = urls.iter().map(String::as_str).collect();

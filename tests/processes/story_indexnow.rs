@@ -13,6 +13,8 @@ const B: &str = "https://b.example";
 /// One file for two hosts, each with a key of its own; the practice upstream tells them by the path.
 const KEYS: &str = r#"
 body = '{"host": "{host}", "key": "${secret:key}", "urlList": ["{url}"]}'
+[batch]
+remove = true
 [credential.a]
 when = { host = "a.example" }
 secret = { key = "${env:KEY_A}" }

@@ -25,7 +25,8 @@ fn a_hint_is_waited_for_exactly_and_a_page_that_shuts_out_holds_with_both_bodies
     let secret = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     world.environment =
         vec![secret("REDDIT_TOKEN", "t0ken"), secret("PACELINE_USER_AGENT", "curl/8")];
-    let text = "extends = \"reddit\"\n[match]\nhosts = [\"127.0.0.1\"]\n";
+    let text = "extends = \"reddit\"\n[match]\nhosts = [\"127.0.0.1\"]\n[auth]\nremove = true\n[request]\n\
+        headers = { Authorization = \"Bearer ${env:REDDIT_TOKEN}\", User-Agent = \"${env:PACELINE_USER_AGENT}\" }\n";
     world.home.quota("mine", text);
     let urls = ["/api/info", "/r/a/about", "/api/me"].map(|path| world.url(path));
     let added = world.run(&["add", "mine", &urls[0], &urls[1], &urls[2]]);

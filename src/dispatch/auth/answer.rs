@@ -41,7 +41,9 @@ pub(super) fn of_server(received: &Received, blame: &Blame) -> Result<Fetched, F
         let others = others.collect();
         let unfit = |why| {
             let host = &blame.host;
-            Failure::Lasting(format!("the token server at {host} gave no token: {why}; check `token_url`"))
+            Failure::Lasting(format!(
+                "the token server at {host} gave no token: {why}; check `token_url`"
+            ))
         };
         return fetched(value, lasts(&body, received.received_at), others).map_err(unfit);
     }
@@ -55,10 +57,11 @@ pub(super) fn of_command(written: &str, now: Timestamp) -> Result<Fetched, Strin
     match serde_json::from_str::<Value>(text) {
         Ok(body @ Value::Object(_)) => {
             let value = names.iter().find_map(|name| body.get(name)?.as_str());
-            let missing = || {
-                "it wrote an object without a text `access_token` or `token`".to_owned()
-            };
-            value.ok_or_else(missing).and_then(|value| fetched(value, lasts(&body, now), Vec::new()))
+            let missing =
+                || "it wrote an object without a text `access_token` or `token`".to_owned();
+            value
+                .ok_or_else(missing)
+                .and_then(|value| fetched(value, lasts(&body, now), Vec::new()))
         }
         Ok(Value::String(quoted)) => fetched(&quoted, None, Vec::new()),
         _ => fetched(text, None, Vec::new()),
