@@ -172,7 +172,8 @@ fn a_key_that_stays_pending_is_held_however_often_the_run_is_started_anew() {
 fn six_keys_for_six_hosts_stand_in_one_file() {
     let mut world = World::new(Config::new().script(Script::new("*", Answer::new(202))));
     let mut text = "body = '{\"host\": \"{host}\", \"key\": \"${secret:key}\", \
-        \"keyLocation\": \"https://{host}/{file}\", \"urlList\": [\"{url}\"]}'\n"
+        \"keyLocation\": \"https://{host}/{file}\", \"urlList\": [\"{url}\"]}'\n\
+        [batch]\nremove = true\n"
         .to_owned();
     let host = |n: usize| format!("h{n}.example");
     for n in 1..=6 {
