@@ -208,7 +208,7 @@ impl<S: Store, T: Transport> Way<S, T> {
         let redactor = self.secrets.redactor();
         let settlement = match answer {
             Ok(received) => self.answered(&call, &url, &received, &redactor),
-            Err(silence) => unanswered(&call, &silence, &redactor),
+            Err(silence) => self.broken_off(&call, &url, &silence, &redactor),
         };
         let token = token.and_then(|token| self.judge(&token, &settlement.reading));
         self.sent(call, Settlement { sent_at, token, random, ..settlement }, took)
@@ -233,6 +233,29 @@ impl<S: Store, T: Transport> Way<S, T> {
         settlement.left = false;
         settlement.random = random;
         self.sent(call.clone(), settlement, Duration::ZERO)
+    }
+
+    /// A refusal that broke off is one: what its head says counts. Of anything else nothing is known.
+    fn broken_off(
+        &self,
+        call: &Call,
+        url: &Url,
+        silence_of: &NoAnswer,
+        redactor: &Redactor,
+    ) -> Settlement {
+        let told = silence_of.part.as_deref().map(|part| self.answered(call, url, part, redactor));
+        let is_refusal = |told: &Settlement| {
+            let reason = told.reading.reason;
+            !(reason.is_success() || reason.is_permanent()) && told.redirect.is_none()
+        };
+        match told.filter(is_refusal) {
+            Some(mut told) => {
+                let broke = redactor.redact(&silence_of.detail);
+                told.reading.detail.push_str(&format!(" (it broke off: {broke})"));
+                told
+            }
+            None => unanswered(call, silence_of, redactor),
+        }
     }
 
     fn answered(

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use reqwest::header::HeaderMap;
@@ -35,13 +35,15 @@ pub struct Received {
     pub connection: Option<u32>,
 }
 
-/// There was no answer.
+/// There was no answer, or no whole one.
 #[derive(Clone, Debug)]
 pub struct NoAnswer {
     /// Whether any of the call may have reached the upstream.
     pub left: bool,
     /// What happened, without the address.
     pub detail: String,
+    /// What came before it broke off: a head, and perhaps a part of the body.
+    pub part: Option<Box<Received>>,
 }
 
 /// What sends calls: [`HttpTransport`] for programs, a model of an upstream for tests.
@@ -140,19 +142,22 @@ impl Transport for HttpTransport {
         timeout: Duration,
         timeline: &Timeline,
     ) -> Result<Received, NoAnswer> {
-        let exchange = self.ways.exchange(call, timeout, timeline, self.spool.as_deref());
+        let part = Part::default();
+        let exchange = self.ways.exchange(call, timeout, timeline, self.spool.as_deref(), &part);
         tokio::pin!(exchange);
-        tokio::select! {
+        let answer = tokio::select! {
             biased;
-            answer = &mut exchange => return answer,
-            () = timeline.sleep(timeout) => {}
-        }
-        // A process that was stopped finds both an answer that came and its time over.
-        tokio::select! {
-            biased;
-            answer = exchange => answer,
-            () = timeline.sleep(GRACE) => Err(too_late(true, timeout)),
-        }
+            answer = &mut exchange => answer,
+            () = timeline.sleep(timeout) => {
+                // A process that was stopped finds both an answer that came and its time over.
+                tokio::select! {
+                    biased;
+                    answer = exchange => answer,
+                    () = timeline.sleep(GRACE) => Err(too_late(true, timeout)),
+                }
+            }
+        };
+        answer.map_err(|none| NoAnswer { part: part.take(), ..none })
     }
 
     fn refused(&self, connection: u32) {
@@ -169,14 +174,18 @@ impl Ways {
         timeout: Duration,
         timeline: &Timeline,
         spool: Option<&dyn Spool>,
+        part: &Part,
     ) -> Result<Received, NoAnswer> {
         match self {
-            Ways::Any(client) => exchange(client, call, timeout, timeline, spool).await,
+            Ways::Any(client) => {
+                let over = Over { client, connection: None, timeout, timeline };
+                exchange(&over, call, spool, part).await
+            }
             Ways::Counted(connections) => {
                 let answer = connections.with(async |connection| {
-                    let answer =
-                        exchange(&connection.client, call, timeout, timeline, spool).await?;
-                    Ok(Received { connection: Some(connection.number), ..answer })
+                    let (client, connection) = (&connection.client, Some(connection.number));
+                    let over = Over { client, connection, timeout, timeline };
+                    exchange(&over, call, spool, part).await
                 });
                 answer.await.unwrap_or_else(|| Err(too_late(false, timeout)))
             }
@@ -184,29 +193,63 @@ impl Ways {
     }
 }
 
-async fn exchange(
-    client: &reqwest::Client,
-    call: Prepared,
+/// What has come in of an answer so far: it outlives an exchange that is given up.
+#[derive(Debug, Default)]
+struct Part(Mutex<Option<Box<Received>>>);
+
+impl Part {
+    fn lock(&self) -> MutexGuard<'_, Option<Box<Received>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self) -> Option<Box<Received>> {
+        self.lock().take()
+    }
+
+    /// Takes a piece of the body, up to the cap; tells whether there was more.
+    fn grow(&self, chunk: &[u8]) -> bool {
+        let mut part = self.lock();
+        let Some(received) = part.as_mut() else { return false };
+        let room = READ_CAP - received.body.len();
+        let is_cut = chunk.len() > room;
+        grow(&mut received.body, chunk.len());
+        received.body.extend_from_slice(chunk.get(..room).unwrap_or(chunk));
+        is_cut
+    }
+}
+
+/// What a call goes over, and for how long.
+struct Over<'o> {
+    client: &'o reqwest::Client,
+    connection: Option<u32>,
     timeout: Duration,
-    timeline: &Timeline,
+    timeline: &'o Timeline,
+}
+
+async fn exchange(
+    over: &Over<'_>,
+    call: Prepared,
     spool: Option<&dyn Spool>,
+    part: &Part,
 ) -> Result<Received, NoAnswer> {
-    let mut request = client.request(call.method, call.url).headers(call.headers);
+    let failed = |error| no_answer(error, over.timeout);
+    let mut request = over.client.request(call.method, call.url).headers(call.headers);
     if let Some(body) = call.body {
         request = request.body(body);
     }
-    let mut response = request.send().await.map_err(|error| no_answer(error, timeout))?;
-    let received_at = timeline.now().wall;
-    let status = response.status().as_u16();
-    let headers = fields(response.headers());
-    let mut body = Vec::new();
+    let mut response = request.send().await.map_err(failed)?;
+    *part.lock() = Some(Box::new(Received {
+        status: response.status().as_u16(),
+        headers: fields(response.headers()),
+        body: Vec::new(),
+        cut: true,
+        received_at: over.timeline.now().wall,
+        connection: over.connection,
+    }));
     let mut cut = false;
     spool.map_or(Ok(()), Spool::begin).map_err(unkept)?;
-    while let Some(chunk) = response.chunk().await.map_err(|error| no_answer(error, timeout))? {
-        let room = READ_CAP - body.len();
-        cut |= chunk.len() > room;
-        grow(&mut body, chunk.len());
-        body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
+    while let Some(chunk) = response.chunk().await.map_err(failed)? {
+        cut |= part.grow(&chunk);
         let is_enough = match spool {
             Some(spool) => spool.write(&chunk).map_err(unkept)?,
             None => cut,
@@ -215,16 +258,17 @@ async fn exchange(
             break;
         }
     }
-    Ok(Received { status, headers, body, cut, received_at, connection: None })
+    let whole = part.take().ok_or_else(|| too_late(true, over.timeout))?;
+    Ok(Received { cut, ..*whole })
 }
 
 fn unkept(error: io::Error) -> NoAnswer {
-    NoAnswer { left: true, detail: format!("the answer cannot be kept: {error}") }
+    NoAnswer { left: true, detail: format!("the answer cannot be kept: {error}"), part: None }
 }
 
 fn too_late(left: bool, timeout: Duration) -> NoAnswer {
     let what = if left { "no whole answer" } else { "no connection" };
-    NoAnswer { left, detail: format!("{what} within {} s", timeout.as_secs_f64()) }
+    NoAnswer { left, detail: format!("{what} within {} s", timeout.as_secs_f64()), part: None }
 }
 
 /// Doubled as a vector doubles itself, but never beyond the cap.
@@ -273,5 +317,5 @@ fn no_answer(error: reqwest::Error, timeout: Duration) -> NoAnswer {
         (_, causes) => (error.to_string(), causes),
     };
     let detail = causes.iter().fold(what, |text, cause| format!("{text}: {cause}"));
-    NoAnswer { left, detail }
+    NoAnswer { left, detail, part: None }
 }

@@ -10,9 +10,8 @@ use crate::support::world::World;
 
 /// Two accounts, each with a key and sites of its own.
 const KEYS: &str = r#"
-body = '{"url": "{url}"}'
 [batch]
-remove = true
+max_items = 1
 [credential.busy]
 when = { host = "busy.example" }
 secret = { key = "${env:KEY_BUSY}" }

@@ -37,9 +37,8 @@ fn waits_for_the_pacific_midnight(now: &str, reset: &str) {
         let shim = Shim::at(now);
         let mut world = World::new(used_up(3, 1).clock(shim.truth()));
         world.environment = shim.environment();
-        world.environment.push(("GOOGLE_INDEXING_TOKEN".to_owned(), "t0ken".to_owned()));
-        let pace = "headers = { Authorization = \"Bearer ${env:GOOGLE_INDEXING_TOKEN}\" }\n\
-            [auth]\nremove = true\n[[limit]]\nname = \"per-minute\"\nslack = \"200ms\"\n";
+        let pace = "[auth]\nkind = \"command\"\ncommand = [\"echo\", \"t0ken\"]\n\
+            [[limit]]\nname = \"per-minute\"\nslack = \"200ms\"\n";
         world.extends("mine", "google-indexing", "/publish", pace);
         let added = world.run(&[
             "add",

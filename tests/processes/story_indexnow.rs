@@ -12,9 +12,9 @@ const B: &str = "https://b.example";
 
 /// One file for two hosts, each with a key of its own; the practice upstream tells them by the path.
 const KEYS: &str = r#"
-body = '{"host": "{host}", "key": "${secret:key}", "urlList": ["{url}"]}'
 [batch]
-remove = true
+max_items = 1
+body = '{"host": "{host}", "key": "${secret:key}", "urlList": {items.url}}'
 [credential.a]
 when = { host = "a.example" }
 secret = { key = "${env:KEY_A}" }
@@ -172,8 +172,7 @@ fn a_key_that_stays_pending_is_held_however_often_the_run_is_started_anew() {
 fn six_keys_for_six_hosts_stand_in_one_file() {
     let mut world = World::new(Config::new().script(Script::new("*", Answer::new(202))));
     let mut text = "body = '{\"host\": \"{host}\", \"key\": \"${secret:key}\", \
-        \"keyLocation\": \"https://{host}/{file}\", \"urlList\": [\"{url}\"]}'\n\
-        [batch]\nremove = true\n"
+        \"keyLocation\": \"https://{host}/{file}\", \"urlList\": [\"{url}\"]}'\n"
         .to_owned();
     let host = |n: usize| format!("h{n}.example");
     for n in 1..=6 {

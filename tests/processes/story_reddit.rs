@@ -14,10 +14,9 @@ const PAGE: &str = "<!doctype html><html><head><title>Blocked</title></head>\
 fn world(config: Config) -> World {
     let mut world = World::new(config);
     let secret = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    world.environment =
-        vec![secret("REDDIT_TOKEN", "t0ken"), secret("PACELINE_USER_AGENT", "curl/8")];
-    let text = "extends = \"reddit\"\n[match]\nhosts = [\"127.0.0.1\"]\n[auth]\nremove = true\n[request]\n\
-        headers = { Authorization = \"Bearer ${env:REDDIT_TOKEN}\", User-Agent = \"${env:PACELINE_USER_AGENT}\" }\n";
+    world.environment = vec![secret("PACELINE_USER_AGENT", "curl/8")];
+    let text = "extends = \"reddit\"\n[match]\nhosts = [\"127.0.0.1\"]\n\
+        [auth]\nkind = \"command\"\ncommand = [\"echo\", \"t0ken\"]\n";
     world.home.quota("mine", text);
     world
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use paceline::practice::{Answer, Config, Script};
+use paceline::practice::{Answer, Config, Manner, Script};
 
 use crate::support::process::until;
 use crate::support::trouble::{IN_FLIGHT, Trouble, is_small};
@@ -107,5 +107,29 @@ fn a_poisoned_job_at_the_head_stops_no_other() {
         assert_eq!(ran.code, 3, "{ran}");
         assert_eq!(world.jobs(), [("done".to_owned(), 19), ("failed".to_owned(), 1)].into());
         assert!(world.count() <= 21, "{}", world.count());
+    }
+}
+
+#[test]
+fn a_refusal_that_breaks_off_is_one() {
+    let refusal = |status: u16| Answer::new(status).header("retry-after", "1").body("slow down");
+    for manner in [Manner::Cut, Manner::Drip(Duration::from_secs(5))] {
+        let config = Config::new()
+            .script(Script::new("/0", refusal(429).manner(manner)).times(1))
+            .script(Script::new("/1", refusal(503).manner(manner)).times(1));
+        // Not to be sent twice on a guess: that it was refused is no guess.
+        let world = World::with(config, "method = \"POST\"\nbody = 'x'\ntimeout = \"500ms\"\n");
+        world.add(0, 2);
+        let ran = world.run(&["run"]);
+        assert_eq!((ran.code, world.count()), (0, 4), "{ran}");
+        for (job, reason) in [("1", "rate_limited"), ("2", "overloaded")] {
+            let first = &world.json(&["show", job])["attempts"][0];
+            assert_eq!(first["reason"], reason, "{first}");
+            assert!(!first["hint_at"].is_null() && !first["status"].is_null(), "{first}");
+            assert!(first["detail"].as_str().unwrap().contains("it broke off"), "{first}");
+        }
+        let arrivals = world.arrivals();
+        let early = arrivals[2].wall.since(arrivals[0].wall) < Duration::from_secs(1);
+        assert!(!early, "the hint is kept to");
     }
 }

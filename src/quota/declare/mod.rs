@@ -141,10 +141,19 @@ fn tree(report: &mut Report, own: Source, base: FindBase<'_>) -> Result<Table, D
         report.finish()?;
     }
     let merged = tables.into_iter().rev().reduce(|below, own| {
-        let below = Table { fields: below.fields.into_iter().filter(inherited).collect(), ..below };
+        let stays = |field: &node::Field| inherited(field) && !is_replaced(field, &own);
+        let below = Table { fields: below.fields.into_iter().filter(stays).collect(), ..below };
         merge::over(report, below, own)
     });
     Ok(merged.unwrap_or(Table { at: At { file: 0, start: 0 }, fields: Vec::new() }))
+}
+
+/// A body of its own for each job is meant instead of the batches of what is extended.
+fn is_replaced(field: &node::Field, own: &Table) -> bool {
+    let request = own.get("request").map(|request| &request.node.value);
+    let has_body =
+        matches!(request, Some(node::Value::Table(table)) if table.get("body").is_some());
+    field.name == "batch" && has_body && own.get("batch").is_none()
 }
 
 /// What a file says about itself is not passed on.

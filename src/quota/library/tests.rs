@@ -146,3 +146,23 @@ fn calls_are_matched_by_their_url() {
     assert_eq!(name("https://nowhere.test/"), None);
     assert_eq!(name("no url"), None);
 }
+
+#[test]
+fn a_body_of_ones_own_stands_for_inherited_batches() {
+    let folder = tempfile::tempdir().unwrap();
+    let read = |text: &str| {
+        fs::write(folder.path().join("mine.toml"), text).unwrap();
+        Library::new(vec![folder.path().to_owned()]).get("mine").unwrap()
+    };
+    let inherited = read("extends = \"indexnow\"\n[request]\ntimeout = \"5s\"\n");
+    assert!(inherited.batch.is_some());
+    let own = read("extends = \"indexnow\"\n[request]\nbody = '{\"one\": \"{url}\"}'\n");
+    assert_eq!(
+        (own.batch.is_some(), own.body().unwrap().as_str()),
+        (false, "{\"one\": \"{url}\"}")
+    );
+    let both = read(
+        "extends = \"indexnow\"\n[request]\nbody = '{\"one\": \"{url}\"}'\n[batch]\nmax_items = 3\n",
+    );
+    assert_eq!(both.batch.as_ref().unwrap().max_items, 3);
+}

@@ -20,7 +20,9 @@ pub(in crate::store::sqlite) fn backlog(
 ) -> rusqlite::Result<Backlog> {
     let mut backlog = Backlog::default();
     let Some(row) = places::upstream(conn, &upstream.name)? else { return Ok(backlog) };
-    let asked = load.map(|load| asked(conn, row.id, load)).transpose()?;
+    // Where all that is queued is of the load, there is nothing to count apart.
+    let load = load.map(|load| is_part(conn, row.id, load).map(|part| part.then_some(load)));
+    let asked = load.transpose()?.flatten().map(|load| asked(conn, row.id, load)).transpose()?;
     let mut costs = costs(conn, row.id, upstream)?;
     let mut instances = Instances::new(conn, now, row.id, upstream);
     let mut known: HashMap<Index, usize> = HashMap::new();
@@ -62,6 +64,12 @@ pub(in crate::store::sqlite) fn backlog(
         backlog.groups.push(group);
     }
     Ok(backlog)
+}
+
+/// Whether jobs of other loads are queued too.
+fn is_part(conn: &Connection, upstream: i64, load: &str) -> rusqlite::Result<bool> {
+    let mut query = conn.prepare_cached(queries::BACKLOG_OTHERS)?;
+    query.exists(named_params! { ":upstream": upstream, ":load": load })
 }
 
 /// How many jobs of each partition go until the last of the load has gone.

@@ -308,6 +308,9 @@ pub(in crate::store::sqlite) const BACKLOG: &str = "SELECT partition.id, key, pl
         count(*) AS jobs, min(due_at) AS first_due, max(due_at) AS last_due
     FROM partition CROSS JOIN job ON job.partition_id = partition.id AND job.state = 'queued'
     WHERE partition.upstream_id = ?1 GROUP BY partition.id";
+pub(in crate::store::sqlite) const BACKLOG_OTHERS: &str = "SELECT 1 FROM tally
+    WHERE upstream_id = :upstream AND state = 'queued' AND jobs > 0
+      AND load_id <> coalesce((SELECT id FROM load WHERE name = :load), 0)";
 /// Up to the last job of the load: those before it, of whichever load, go first.
 pub(in crate::store::sqlite) const BACKLOG_LOAD: &str = "SELECT partition_id, (SELECT count(*) FROM job AS before
         WHERE before.partition_id = mine.partition_id AND before.state = 'queued' AND before.id <= mine.last)

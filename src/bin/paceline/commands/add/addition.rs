@@ -6,9 +6,10 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use paceline::job::{Dedupe, JobId};
 use paceline::quota::Upstream;
-use paceline::store::Store as _;
 use paceline::store::sqlite::SqliteStore;
+use paceline::store::{Added, Store as _, StoreError};
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 
 use super::intake::{Chunk, Intake, Left};
 use super::progress::Progress;
@@ -31,6 +32,9 @@ struct Share {
     /// Those that its jobs use.
     credentials: BTreeSet<String>,
 }
+
+/// A chunk on its way into the store; what came of it for each upstream, up to the first that failed.
+type Entering = JoinHandle<Vec<Result<Added, StoreError>>>;
 
 /// An `add` at work.
 #[derive(Debug)]
@@ -57,36 +61,63 @@ impl Addition {
         Addition { store, load, shares: upstreams.iter().map(share).collect(), dedupe }
     }
 
-    /// Adds all rows.
+    /// Adds all rows. While a chunk enters the queue the next one is planned.
     pub async fn all(
         &mut self,
         mut rows: Rows,
         intake: &mut Intake<'_>,
         progress: &Progress,
     ) -> anyhow::Result<()> {
+        let mut entering: Option<Entering> = None;
         loop {
-            let chunk = intake.chunk(&mut rows).with_context(|| self.so_far())?;
+            let chunk = intake.chunk(&mut rows);
+            if let Some(entering) = entering.take() {
+                self.entered(entering).await.with_context(|| self.so_far())?;
+                progress.show(&rows, self.sum(|share| share.added), intake.seen());
+            }
+            let chunk = chunk.with_context(|| self.so_far())?;
             if chunk.is_empty() {
                 return Ok(());
             }
-            let taken = self.take(chunk).await;
-            taken.with_context(|| self.so_far())?;
-            progress.show(&rows, self.sum(|share| share.added), intake.seen());
+            entering = Some(self.enter(chunk));
+            // So that it reaches the store before the next rows are read.
+            tokio::task::yield_now().await;
         }
     }
 
-    async fn take(&mut self, chunk: Chunk) -> Result<(), paceline::store::StoreError> {
+    /// Hands a chunk to the store.
+    fn enter(&mut self, chunk: Chunk) -> Entering {
+        let mut parts = Vec::with_capacity(chunk.jobs.len());
         for (share, jobs) in self.shares.iter_mut().zip(chunk.jobs) {
-            if jobs.is_empty() {
-                continue;
-            }
-            let (upstream, load) = (Arc::clone(&share.upstream), self.load.clone());
             for name in jobs.iter().filter_map(|job| job.columns.get("credential")) {
                 if !share.credentials.contains(name) {
                     share.credentials.insert(name.clone());
                 }
             }
-            let added = self.store.add(upstream, load, jobs).await?;
+            parts.push((Arc::clone(&share.upstream), jobs));
+        }
+        let (store, load) = (self.store.clone(), self.load.clone());
+        tokio::spawn(async move {
+            let mut all = Vec::with_capacity(parts.len());
+            for (upstream, jobs) in parts {
+                let added = match jobs.is_empty() {
+                    true => Ok(Added::default()),
+                    false => store.add(upstream, load.clone(), jobs).await,
+                };
+                let failed = added.is_err();
+                all.push(added);
+                if failed {
+                    break;
+                }
+            }
+            all
+        })
+    }
+
+    /// Waits for a chunk, and counts it.
+    async fn entered(&mut self, entering: Entering) -> anyhow::Result<()> {
+        for (share, added) in self.shares.iter_mut().zip(entering.await?) {
+            let added = added?;
             share.added += added.ids.len() as u64;
             share.duplicates += added.duplicates;
             share.replaced += added.replaced;
