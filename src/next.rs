@@ -85,6 +85,8 @@ pub struct Next {
     pub block: Option<Timestamp>,
     /// The partition stops until a person acts: why, for people.
     pub hold: Option<String>,
+    /// Until when the upstream wants to be left alone, where that is so far off that it holds (store time).
+    pub hold_until: Option<Timestamp>,
     /// Whether this was a refusal that only a person can lift.
     pub refused_hard: bool,
     /// A batch was refused for what is in it: its jobs go again, fewer at a time.
@@ -95,8 +97,9 @@ pub struct Next {
 
 impl Next {
     fn of(job: JobNext, reason: Reason) -> Next {
-        let (block, hold, refused_hard, split, renews) = (None, None, false, false, false);
-        Next { job, reason, block, hold, refused_hard, split, renews }
+        let (block, hold, hold_until) = (None, None, None);
+        let (refused_hard, split, renews) = (false, false, false);
+        Next { job, reason, block, hold, hold_until, refused_hard, split, renews }
     }
 
     /// Whether the upstream's answer shows that nothing stands in the partition's way.
@@ -201,7 +204,8 @@ fn failure(reading: &Reading, facts: &Facts<'_>) -> Next {
 fn refused(reading: &Reading, facts: &Facts<'_>) -> Next {
     let now = facts.now.store;
     if let Some(hint) = reading.retry_at {
-        let wait = facts.now.to_store(hint).since(now);
+        let until = facts.now.to_store(hint);
+        let wait = until.since(now);
         if reading.clamped || wait > facts.policy.max_hint {
             let days = facts.policy.max_hint.as_secs() / 86_400;
             let why = match (reading.clamped, days) {
@@ -213,7 +217,7 @@ fn refused(reading: &Reading, facts: &Facts<'_>) -> Next {
                     )
                 }
             };
-            return hold(reading.reason, facts, why);
+            return Next { hold_until: Some(until), ..hold(reading.reason, facts, why) };
         }
     }
     let own = || now + backoff(facts.policy, facts.refusals + 1, facts.random);

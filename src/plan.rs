@@ -210,7 +210,13 @@ impl<'a> Planner<'a> {
         url: Option<&Url>,
         method: &str,
     ) -> Result<(), PlanError> {
-        if let Some(host) = self.host(columns, url, method) {
+        let host = self.host(columns, url, method);
+        if let (Some(given), Some(host)) = (self.options.set.get("host"), &host)
+            && given != host
+        {
+            return Err(PlanError::SetHost { given: given.clone(), host: host.clone() });
+        }
+        if let Some(host) = host {
             columns.insert("host".to_owned(), host);
         }
         let added = columns::derive(self.upstream, columns, url);
@@ -246,12 +252,9 @@ impl<'a> Planner<'a> {
                 && !rule.one_of.is_empty()
                 && !rule.one_of.contains(value)
             {
-                let one_of = rule.one_of.clone();
-                return Err(PlanError::NotOneOf {
-                    column: name.clone(),
-                    value: value.clone(),
-                    one_of,
-                });
+                let (one_of, help) = (rule.one_of.clone(), rule.help.clone());
+                let (column, value) = (name.clone(), value.clone());
+                return Err(PlanError::NotOneOf { column, value, one_of, help });
             }
         }
         for name in &self.costs {
@@ -322,15 +325,17 @@ impl<'a> Planner<'a> {
         Ok(frozen)
     }
 
-    /// Where the address is a row's own, a secret must not go along to just any host.
+    /// Where the address is a row's own, it must be one of the upstream's: its limits count nothing
+    /// elsewhere, and a secret must not go along to just any host.
     fn check_host(&self, host: &str) -> Result<(), PlanError> {
-        if !self.sends_secrets || names_host(&self.upstream.matches, host) {
+        if names_host(&self.upstream.matches, host) {
             return Ok(());
         }
         Err(PlanError::ForeignHost {
             host: host.to_owned(),
             upstream: self.upstream.name.clone(),
             hosts: self.upstream.matches.hosts.clone(),
+            sends_secrets: self.sends_secrets,
         })
     }
 

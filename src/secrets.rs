@@ -149,12 +149,9 @@ impl Secrets {
         upstream: &Upstream,
         credential: Option<&str>,
     ) -> Result<String, SecretError> {
-        let value = match secret {
-            Secret::Env(_) | Secret::File(_) => self.outside(secret)?,
-            Secret::Named(name) => self.named(secret, name, upstream, credential)?,
-            Secret::Token => return Err(SecretError::NoToken),
-        };
-        self.given().remember(&value, secret);
+        let mut found = Vec::new();
+        let value = self.look_up(secret, upstream, credential, &mut found)?;
+        self.remember_all(found);
         Ok(value)
     }
 
@@ -169,11 +166,21 @@ impl Secrets {
         upstream: &Upstream,
         credential: Option<&str>,
     ) -> Result<String, SecretError> {
-        let value = self.resolve(secret, upstream, credential)?;
-        match value.chars().any(char::is_control) {
-            true => Err(SecretError::Unprintable(secret.clone())),
-            false => Ok(value),
-        }
+        printable(secret, self.resolve(secret, upstream, credential)?)
+    }
+
+    /// Why a secret of all calls of `upstream` has no value, if it has none. Nothing is given out, and
+    /// so nothing is remembered.
+    pub fn missing(
+        &self,
+        secret: &Secret,
+        upstream: &Upstream,
+        for_header: bool,
+    ) -> Option<SecretError> {
+        let value = self.look_up(secret, upstream, None, &mut Vec::new());
+        let value =
+            if for_header { value.and_then(|value| printable(secret, value)) } else { value };
+        value.err()
     }
 
     /// A template of secrets of `[auth]`, filled in. As a whole it is remembered as `name`, where that is
@@ -189,16 +196,29 @@ impl Secrets {
         credential: Option<&str>,
         name: Option<&str>,
     ) -> Result<String, SecretError> {
-        let broken = |source| SecretError::Template { secret: Secret::Token, source };
-        let template = Template::parse(text).map_err(broken)?;
-        let mut values = BTreeMap::new();
-        for secret in template.secrets() {
-            values.insert(secret, self.resolve(secret, upstream, credential)?);
-        }
-        let value = |secret: &Secret| values.get(secret).cloned();
-        let filled = template.render(&BTreeMap::new(), Place::Plain, &value).map_err(broken)?;
-        if let Some(name) = name {
-            self.given().remember(&filled, &Secret::Named(name.to_owned()));
+        let mut found = Vec::new();
+        let filled = self.filled(text, upstream, credential, &mut found)?;
+        let whole = name.map(|name| (filled.clone(), Secret::Named(name.to_owned())));
+        self.remember_all(found.into_iter().chain(whole));
+        Ok(filled)
+    }
+
+    /// A template of `[auth]` that names a file. Where the file is, is no secret, and is told. What a
+    /// variable holds instead of a path may well be one.
+    ///
+    /// # Errors
+    ///
+    /// What is missing, named by its placeholder.
+    pub fn fill_path(
+        &self,
+        text: &str,
+        upstream: &Upstream,
+        credential: Option<&str>,
+    ) -> Result<String, SecretError> {
+        let mut found = Vec::new();
+        let filled = self.filled(text, upstream, credential, &mut found)?;
+        if !is_path(&filled) {
+            self.remember_all(found);
         }
         Ok(filled)
     }
@@ -232,6 +252,46 @@ impl Secrets {
         let redactor = Arc::new(Redactor::new(values));
         given.redactor = Some(Arc::clone(&redactor));
         redactor
+    }
+
+    fn remember_all(&self, found: impl IntoIterator<Item = (String, Secret)>) {
+        let mut given = self.given();
+        found.into_iter().for_each(|(value, secret)| given.remember(&value, &secret));
+    }
+
+    /// The secret's value, which is added to `found`, as is what it is made of.
+    fn look_up(
+        &self,
+        secret: &Secret,
+        upstream: &Upstream,
+        credential: Option<&str>,
+        found: &mut Vec<(String, Secret)>,
+    ) -> Result<String, SecretError> {
+        let value = match secret {
+            Secret::Env(_) | Secret::File(_) => self.outside(secret)?,
+            Secret::Named(name) => self.named(secret, name, upstream, credential, found)?,
+            Secret::Token => return Err(SecretError::NoToken),
+        };
+        found.push((value.clone(), secret.clone()));
+        Ok(value)
+    }
+
+    /// A template of `[auth]`; the secrets in it are added to `found`.
+    fn filled(
+        &self,
+        text: &str,
+        upstream: &Upstream,
+        credential: Option<&str>,
+        found: &mut Vec<(String, Secret)>,
+    ) -> Result<String, SecretError> {
+        let broken = |source| SecretError::Template { secret: Secret::Token, source };
+        let template = Template::parse(text).map_err(broken)?;
+        let mut values = BTreeMap::new();
+        for secret in template.secrets() {
+            values.insert(secret, self.look_up(secret, upstream, credential, found)?);
+        }
+        let value = |secret: &Secret| values.get(secret).cloned();
+        template.render(&BTreeMap::new(), Place::Plain, &value).map_err(broken)
     }
 
     /// From the environment or a file.
@@ -268,13 +328,14 @@ impl Secrets {
         if text.is_empty() { Err(SecretError::EmptyFile(secret.clone())) } else { Ok(text) }
     }
 
-    /// Of the job's credential; what its template names is resolved, and remembered, one by one.
+    /// Of the job's credential; what its template names is added to `found`.
     fn named(
         &self,
         secret: &Secret,
         name: &str,
         upstream: &Upstream,
         credential: Option<&str>,
+        found: &mut Vec<(String, Secret)>,
     ) -> Result<String, SecretError> {
         let credential = credential.ok_or_else(|| SecretError::NoCredential(secret.clone()))?;
         let declared = upstream.credentials.get(credential).and_then(|one| one.secret.get(name));
@@ -288,7 +349,7 @@ impl Secrets {
         let mut values = BTreeMap::new();
         for inner in template.secrets() {
             let value = self.outside(inner)?;
-            self.given().remember(&value, inner);
+            found.push((value.clone(), inner.clone()));
             values.insert(inner, value);
         }
         let value = |inner: &Secret| values.get(inner).cloned();
@@ -299,6 +360,20 @@ impl Secrets {
         // What was remembered is whole after any panic.
         self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A value that a header can carry.
+fn printable(secret: &Secret, value: String) -> Result<String, SecretError> {
+    match value.chars().any(char::is_control) {
+        true => Err(SecretError::Unprintable(secret.clone())),
+        false => Ok(value),
+    }
+}
+
+/// Whether a text is the path of a file, and not what such a file holds: a key is longer.
+pub(crate) fn is_path(text: &str) -> bool {
+    const LONGEST: usize = 1024;
+    text.len() <= LONGEST && !text.trim_start().starts_with('{') && !text.contains(char::is_control)
 }
 
 #[cfg(test)]

@@ -125,6 +125,7 @@ subjects! {
         calls_claimed_before_a_block_are_told,
         overload_without_a_hint_backs_off_both,
         a_hint_too_far_away_is_a_hold,
+        a_hint_that_was_clamped_is_a_hold_too,
         an_endless_retry_after_zero_is_bounded,
         of_one_never_answered_few_are_out_at_a_time,
         of_one_that_fell_silent_few_are_out_at_a_time,
@@ -218,6 +219,9 @@ subjects! {
         one_given_back_unsent_takes_nothing,
         a_job_too_late_for_the_slot_leaves_its_batch,
         other_requests_do_not_share_a_call,
+        after_a_resume_one_job_goes_before_whole_batches,
+        a_resume_that_is_refused_cost_one_job,
+        after_a_block_a_whole_batch_probes,
     }
     "conformance/redirects.rs" redirects {
         a_job_that_is_sent_on_goes_to_the_other_address,
@@ -303,6 +307,7 @@ subjects! {
         the_log_is_filtered_and_ordered,
         columns_and_instants_are_told,
         an_attempt_that_is_under_way_is_told,
+        only_a_day_that_was_used_up_shows_when_it_begins,
     }
     "conformance/tidy.rs" tidy {
         what_is_idle_is_forgotten_and_what_counts_is_not,

@@ -112,6 +112,8 @@ pub enum Event {
         reason: String,
         /// Why, and what a person must do.
         detail: String,
+        /// Until when the upstream wants to be left alone, where that is why.
+        until: Option<Timestamp>,
     },
     /// An upstream that lacked a secret or a token has it.
     LetGo {

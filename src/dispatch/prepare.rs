@@ -211,9 +211,7 @@ pub(super) fn missing_for_all(upstream: &Upstream, secrets: &Secrets) -> Option<
     headers.chain(others).find_map(|(template, is_header)| {
         let template = Template::parse(template).ok()?;
         let outside = |secret: &&Secret| matches!(secret, Secret::Env(_) | Secret::File(_));
-        template.secrets().into_iter().filter(outside).find_map(|secret| match is_header {
-            true => secrets.resolve_for_header(secret, upstream, None).err(),
-            false => secrets.resolve(secret, upstream, None).err(),
-        })
+        let mut outside = template.secrets().into_iter().filter(outside);
+        outside.find_map(|secret| secrets.missing(secret, upstream, is_header))
     })
 }

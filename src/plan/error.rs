@@ -16,7 +16,7 @@ pub enum PlanError {
     #[error("{}", told(.0))]
     Missing(Vec<Missing>),
     /// A value outside the column's `one_of`.
-    #[error("`{value}` is not allowed in the column `{column}`: {}", .one_of.join(", "))]
+    #[error("`{value}` is not allowed in the column `{column}`: {}", allowed(.one_of, .help.as_deref()))]
     NotOneOf {
         /// The column.
         column: String,
@@ -24,6 +24,19 @@ pub enum PlanError {
         value: String,
         /// What is allowed.
         one_of: Vec<String>,
+        /// What the quota file says about it.
+        help: Option<String>,
+    },
+    /// `--set host`, where a URL has another one.
+    #[error(
+        "`--set host={given}` changes nothing: the column `host` is the host of `url`, which is `{host}`; \
+         leave it out"
+    )]
+    SetHost {
+        /// What was given.
+        given: String,
+        /// The URL's.
+        host: String,
     },
     /// The column that a limit takes its cost from holds no whole number.
     #[error("the cost `{value}` in the column `{column}` is no whole number")]
@@ -53,10 +66,12 @@ pub enum PlanError {
         /// Why.
         source: AddressError,
     },
-    /// The address is none of the upstream's, and would be sent its secrets.
+    /// The address is none of the upstream's, whose limits and secrets are not for it.
     #[error(
-        "`{host}` is no host of {upstream} ({}), and would be sent its secrets; an upstream of your own \
-         that `extends` this one can name it under [match]", .hosts.join(", ")
+        "`{host}` is no host of {upstream} ({}), {}; an upstream of your own that `extends` this one can \
+         name it under [match]",
+        .hosts.join(", "),
+        if *.sends_secrets { "and would be sent its secrets" } else { "whose limits do not count there" }
     )]
     ForeignHost {
         /// The host.
@@ -65,6 +80,8 @@ pub enum PlanError {
         upstream: String,
         /// Its hosts.
         hosts: Vec<String>,
+        /// Whether its secrets would go along.
+        sends_secrets: bool,
     },
     /// The filled URL template cannot be called.
     #[error("the address `{address}` cannot be called")]
@@ -137,6 +154,15 @@ pub enum PlanError {
         /// Those declared.
         known: Vec<String>,
     },
+}
+
+/// The values of a column, and its help. One that allows only nothing is there to be refused.
+fn allowed(one_of: &[String], help: Option<&str>) -> String {
+    let values: Vec<&str> =
+        one_of.iter().map(String::as_str).filter(|one| !one.is_empty()).collect();
+    let values = (!values.is_empty()).then(|| values.join(", "));
+    let told: Vec<&str> = values.as_deref().into_iter().chain(help).collect();
+    told.join("; ")
 }
 
 /// `host = "www.example.com"`, as it is written.

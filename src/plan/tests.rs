@@ -250,7 +250,7 @@ proptest! {
 }
 
 #[test]
-fn a_secret_goes_to_no_other_host_than_the_upstreams() {
+fn an_address_is_one_of_the_upstreams_where_it_names_its_hosts() {
     const API: &str = "[match]\nhosts = [\"api.example\", \"*.api.example\"]\n[request]\n\
                        headers = { Authorization = \"Bearer ${env:KEY}\" }\n";
     for url in ["https://api.example/a", "https://eu.API.example:8443/a"] {
@@ -258,11 +258,26 @@ fn a_secret_goes_to_no_other_host_than_the_upstreams() {
     }
     for url in ["https://evil.example/a", "https://api.example.evil/a", "http://127.0.0.1/a"] {
         let error = plan(API, &[("url", url)]).unwrap_err();
-        assert!(matches!(error, PlanError::ForeignHost { .. }), "{error}");
+        assert!(error.to_string().contains("would be sent its secrets"), "{error}");
     }
-    // Without secrets, or without named hosts, it is the user's own affair.
     let open = "[match]\nhosts = [\"api.example\"]\n";
-    assert!(plan(open, &[("url", "https://elsewhere.example/")]).is_ok());
+    let error = plan(open, &[("url", "https://elsewhere.example/")]).unwrap_err();
+    assert!(error.to_string().contains("whose limits do not count there"), "{error}");
+    // Where it names none, it is the user's own affair.
     let own = "[request]\nheaders = { Authorization = \"Bearer ${env:KEY}\" }\n";
     assert!(plan(own, &[("url", "https://elsewhere.example/")]).is_ok());
+}
+
+#[test]
+fn a_host_that_the_url_decides_is_not_set() {
+    let upstream = declare::parse("shop", "shop.toml", "name = \"shop\"\n").unwrap();
+    let set = |host: &str| Columns::from([("host".to_owned(), host.to_owned())]);
+    let plan = |host: &str, row: &[(&str, &str)]| {
+        let options = AddOptions { set: set(host), ..AddOptions::default() };
+        let row = row.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Planner::new(&upstream, options).unwrap().plan(row.collect())
+    };
+    let row = [("url", "https://www.example.com/a")];
+    assert!(matches!(plan("x", &row).unwrap_err(), PlanError::SetHost { .. }));
+    assert_eq!(plan("www.example.com", &row).unwrap().columns["host"], "www.example.com");
 }

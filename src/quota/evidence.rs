@@ -24,7 +24,8 @@ pub struct Answered {
     pub sent_at: Timestamp,
     /// When its answer was there (wall time).
     pub ended_at: Timestamp,
-    /// Whether it was refused because the day is used up; else it was granted.
+    /// Whether it was refused because the day is used up; else it was granted, or some was left for
+    /// whoever asks for less.
     pub refused: bool,
 }
 

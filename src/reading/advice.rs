@@ -37,6 +37,12 @@ pub(crate) fn says(rule: &Rule, view: &View<'_>, partition: &Columns) -> Option<
     Some(shown(&filled)).filter(|says| !says.is_empty())
 }
 
+/// The names that such a sentence has in braces.
+pub(crate) fn placeholders(says: &str) -> impl Iterator<Item = &str> {
+    let closed = says.split('{').skip(1).filter_map(|after| after.split_once('}'));
+    closed.map(|(name, _)| name).filter(|name| is_name(name))
+}
+
 /// What a named group of the rule's patterns took from the answer.
 fn found(rule: &Rule, view: &View<'_>, name: &str) -> Option<String> {
     let group =
@@ -183,6 +189,7 @@ mod tests {
     fn a_rule_names_columns_and_what_its_patterns_found() {
         let file = r#"
             name = "shop"
+            [columns.not]
             [[reading]]
             when = { status = 403, body = "project (?<project>[0-9]+)" }
             reason = "misconfigured"

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::words::{figure, period, span};
+use crate::quota::calendar::Resets;
 use crate::quota::rate::{Counted, Rate};
 use crate::quota::rolling::Rolling;
 use crate::quota::{Cost, Limit, LimitRule};
@@ -45,7 +46,12 @@ pub fn describe(rule: &LimitRule) -> Described {
             let (per, resets) = (budget.calendar.resets.per(), budget.calendar.resets);
             let zone = budget.calendar.zone;
             let per = each_time(&per.to_string());
-            let declared = format!("{} {per}, which begins at {resets} in {zone}", budget.amount);
+            let begins = match resets {
+                Resets::Hourly { minute: 0 } => "on the hour".to_owned(),
+                Resets::Hourly { minute } => format!("{minute} min past each hour"),
+                other => format!("at {other}"),
+            };
+            let declared = format!("{} {per}, which begins {begins} in {zone}", budget.amount);
             plain(declared, of_amount(budget.grants(), &per, budget.reserve))
         }
         LimitRule::Rolling(rolling) => {

@@ -3,9 +3,11 @@
 use serde_json::{Value, json};
 
 use super::{columns, instant};
+use crate::clock::Timestamp;
 use crate::job::{Columns, JobState};
 use crate::store::views::{
-    JobView, MISSING_SECRET, NO_TOKEN, PartitionView, ResetsView, Turn, UpstreamView, WaitView,
+    HoldView, JobView, MISSING_SECRET, NO_TOKEN, PartitionView, ResetsView, Turn, UpstreamView,
+    WaitView,
 };
 
 /// `waiting` of a job: null where nothing holds it back.
@@ -98,24 +100,27 @@ pub struct Held<'v> {
     pub reason: &'v str,
     /// Why, in a sentence.
     pub detail: &'v str,
+    /// Until when the upstream wants to be left alone, where that is why.
+    pub until: Option<Timestamp>,
     /// What a person does about it.
     pub way_out: String,
 }
 
 /// What of an upstream is held. Where all of it is, its partitions are not told one by one.
 pub fn held(view: &UpstreamView) -> Vec<Held<'_>> {
-    let of = |key: &Columns, reason: &'_ str, detail: &'_ str| {
-        (key.clone(), way_out(&view.name, key, reason, detail))
-    };
-    if let Some(hold) = &view.held {
-        let (key, way_out) = of(&Columns::new(), &hold.reason, &hold.detail);
-        return vec![Held { key, reason: &hold.reason, detail: &hold.detail, way_out }];
+    if let Some(HoldView { reason, detail, .. }) = &view.held {
+        let (key, until) = (Columns::new(), None);
+        let way_out = way_out(&view.name, &key, reason, detail);
+        return vec![Held { key, reason, detail, until, way_out }];
     }
     let held = view.partitions.iter().filter(|partition| partition.wait.turn == Turn::Held);
     held.map(|partition| {
-        let wait = &partition.wait;
-        let (key, way_out) = of(&partition.key, &wait.reason, &wait.detail);
-        Held { key, reason: &wait.reason, detail: &wait.detail, way_out }
+        let (key, WaitView { reason, detail, until, .. }) = (&partition.key, &partition.wait);
+        let way_out = match until {
+            Some(_) => when_over(&view.name, key),
+            None => way_out(&view.name, key, reason, detail),
+        };
+        Held { key: key.clone(), reason, detail, until: *until, way_out }
     })
     .collect()
 }
@@ -141,6 +146,15 @@ pub fn way_out(upstream: &str, key: &Columns, reason: &str, detail: &str) -> Str
         }
         None => "once that is mended, run again: it goes on by itself".to_owned(),
     }
+}
+
+/// What a person does about an upstream that wants to be left alone for long.
+fn when_over(upstream: &str, key: &Columns) -> String {
+    format!(
+        "when that is over: `paceline resume {upstream}{}` (sooner, it sends one job at once, and the \
+         rest once that got through)",
+        key_flags(key)
+    )
 }
 
 /// The variable that a text says is missing.

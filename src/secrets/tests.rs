@@ -177,3 +177,26 @@ fn long_tokens_are_found_whole_however_many_there_are() {
     assert_eq!(redactor.redact(cut), "${token}", "also where its end was lost");
     assert_eq!(redactor.redact(&token(2_500, 77)), token(2_500, 77), "no other");
 }
+
+#[test]
+fn where_a_file_is_is_told_and_what_it_holds_is_not() {
+    let long = "k".repeat(1_600);
+    let values = [
+        ("PATH_OF", "/etc/keys/sa.json".to_owned()),
+        ("TEXT_OF", "{\"private_key\": 1}".to_owned()),
+        ("LONG", long),
+    ];
+    let environment = values.clone().map(|(name, value)| (name, std::ffi::OsString::from(value)));
+    let secrets = Secrets::with_environment(move |name| {
+        environment.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone())
+    });
+    for (name, value) in values {
+        let filled = secrets.fill_path(&format!("${{env:{name}}}"), &upstream(), None).unwrap();
+        assert_eq!(filled, value);
+        let told = secrets.redactor().redact(&value).into_owned();
+        assert_eq!(told == value, name == "PATH_OF", "{name}: {told}");
+    }
+    // Elsewhere the same variable may stand for a secret.
+    secrets.resolve(&env("PATH_OF"), &upstream(), None).unwrap();
+    assert_eq!(secrets.redactor().redact("at /etc/keys/sa.json"), "at ${env:PATH_OF}");
+}

@@ -133,6 +133,8 @@ pub struct Held {
     pub reason: String,
     /// The server's own words, and what a person must do.
     pub detail: String,
+    /// Until when the upstream wants to be left alone, where that is why (store time).
+    pub until: Option<Timestamp>,
 }
 
 /// A call given back unsent.

@@ -113,7 +113,8 @@ pub struct WaitView {
     pub turn: Turn,
     /// The limit that binds; `None`: none does.
     pub limit: Option<String>,
-    /// Until when; `None`: no instant can be named.
+    /// Until when; `None`: no instant can be named. Of what is held: until when the upstream wants to be
+    /// left alone, where it is held for that; it does not go on by itself.
     pub until: Option<Timestamp>,
     /// Why, in one word: a reading's reason, a limit's kind, or what a person gave.
     pub reason: String,

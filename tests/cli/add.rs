@@ -153,3 +153,38 @@ fn quiet_is_quiet() {
     let said = bench.run("add engine https://a.example/1 --quiet").ends(0);
     assert_eq!((said.out, said.err), (String::new(), String::new()));
 }
+
+#[test]
+fn an_address_of_somebody_elses_is_refused() {
+    let bench = Bench::new();
+    let problem = "`www.example.com` is no host of ncbi-eutils (eutils.ncbi.nlm.nih.gov), whose limits do not \
+        count there";
+    bench.run("add ncbi-eutils https://www.example.com/a").ends(3).complains(&[problem]);
+    bench.run("add ncbi-eutils https://eutils.ncbi.nlm.nih.gov/entrez/eutils/einfo.fcgi").ends(0);
+}
+
+#[test]
+fn a_host_that_the_url_decides_is_not_set() {
+    let bench = Bench::new();
+    let row = "https://www.example.com/a --set key=0123456789abcdef";
+    let problem = "`--set host=x` changes nothing: the column `host` is the host of `url`, which is `www.example.com`";
+    bench.run(&format!("add indexnow {row} --set host=x")).ends(3).complains(&[problem]);
+    bench.run(&format!("add indexnow {row} --set host=www.example.com")).ends(0);
+}
+
+#[test]
+fn what_only_a_person_can_do_is_never_a_job() {
+    let bench = Bench::new();
+    let why = "a person presses it, and `paceline budget spend google-request-indexing 1";
+    for set in ["", "--set by_hand=x", "--set by_hand="] {
+        let add = format!("add google-request-indexing https://www.example.com/a {set}");
+        for line in [add.clone(), format!("{add} --dry-run")] {
+            let said = bench.run(&line);
+            assert!([2, 3].contains(&said.code), "{line}: {}", said.out);
+            assert!(said.err.contains(why), "{line}: {}", said.err);
+        }
+    }
+    bench
+        .run("budget spend google-request-indexing 1 --key siteUrl=https://www.example.com")
+        .ends(0);
+}

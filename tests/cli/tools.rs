@@ -41,6 +41,37 @@ fn a_bad_line_is_told_and_the_others_are_read() {
 }
 
 #[test]
+fn a_line_that_is_no_answer_says_what_to_write() {
+    let bench = Bench::new();
+    for (line, problem) in [
+        (r#"{"url": "u", "status": "429"}"#, "its `status` is \"429\": write a number such as 429"),
+        (r#"{"url": "u", "status": 429.5}"#, "its `status` is 429.5: write a number such as 429"),
+        (r#"{"status": 429}"#, "it has no `url`: write the address that was called"),
+        (r#"{"url": "u"}"#, "it has no `status`: write the answer's, such as 429"),
+        (r#"{"url": 1, "status": 429}"#, "its `url` is no text but 1"),
+        (
+            r#"{"url": "u", "status": 429, "headers": {"a": "b"}}"#,
+            "its `headers` are an object: write [[",
+        ),
+        (
+            r#"{"url": "u", "status": 429, "headers": [["a"]]}"#,
+            "header 1 of its `headers` is no pair of texts",
+        ),
+        (
+            r#"{"url": "u", "status": 429, "received_at": "now"}"#,
+            "`now` is no instant: write one such as 2026-",
+        ),
+        (r#"{"url": "u", "status": 429"#, "it is no JSON: it ends too early, so it may be cut"),
+        (r#"{"url": u, "status": 429}"#, "it is no JSON: look at its column 9"),
+        ("[]", "write a JSON object on one line"),
+    ] {
+        let said = bench.run_with("read", format!("\n{line}\n").as_bytes()).ends(2);
+        assert!(said.err.contains("line 2: ") && said.err.contains(problem), "{}", said.err);
+        assert!(!said.err.contains("expected") && !said.err.contains("line 1"), "{}", said.err);
+    }
+}
+
+#[test]
 fn a_reading_explains_itself() {
     let bench = Bench::new();
     let rules = "\n[[reading]]\nwhen = { status = 403, json = { \"/code\" = 7 } }\nreason = \"key_pending\"\n\
@@ -265,4 +296,17 @@ fn the_usual_store_is_the_users_own() {
     let output = bench.command().env_remove("PACELINE_STORE").arg("run").output().unwrap();
     assert!(output.status.success());
     assert!(bench.path(".local/state/paceline/store.db").exists());
+}
+
+#[test]
+fn an_hours_start_is_told_as_one() {
+    let bench = Bench::new();
+    bench.run("quotas list").ends(0).tells(&["an hour, which begins on the hour in UTC"]);
+    let hourly = "name = \"late\"\n[[limit]]\nname = \"points\"\nkind = \"budget\"\namount = 5\n\
+        per = \"hour\"\nresets_at = \"00:30\"\ntime_zone = \"UTC\"\n";
+    bench.write("quotas/late.toml", hourly);
+    bench
+        .run("quotas check late")
+        .ends(0)
+        .tells(&["5 an hour, which begins 30 min past each hour in UTC"]);
 }

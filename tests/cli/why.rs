@@ -65,3 +65,26 @@ fn a_job_whose_quota_file_is_wrong_waits_for_a_person() {
     let told = bench.json("why 1");
     assert_eq!((&told["turn"], &told["reason"]), (&"held".into(), &"quota_file".into()), "{told}");
 }
+
+#[test]
+fn what_is_held_before_it_has_jobs_is_told() {
+    let bench = Bench::new();
+    bench.run("hold shop --why maintenance").ends(0);
+    let way_out = "`paceline resume shop`";
+    for line in ["why shop", "status shop"] {
+        let said = bench.run(line).ends(0).tells(&["maintenance", way_out]);
+        assert!(!said.out.contains("nothing is held back"), "{}", said.out);
+        assert_eq!(said.out.matches(way_out).count(), 1, "{}", said.out);
+    }
+    let told = bench.json("why shop");
+    assert_eq!(told.as_array().unwrap().len(), 1, "{told}");
+    assert_eq!((&told[0]["state"], &told[0]["jobs"]), (&"held".into(), &0.into()), "{told}");
+    assert_eq!(
+        (&told[0]["reason"], &told[0]["key"]),
+        (&"by_hand".into(), &serde_json::json!({})),
+        "{told}"
+    );
+    bench.run("resume shop").ends(0);
+    assert_eq!(bench.json("why shop"), serde_json::json!([]));
+    bench.run("why shop").ends(0).tells(&["nothing is held back"]);
+}

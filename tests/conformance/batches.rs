@@ -7,7 +7,7 @@ use paceline::reading::Reason;
 use paceline::store::{Call, ItemEnd, ReleaseWhy, SettleEnd, Settlement, Store};
 use serde_json::json;
 
-use crate::world::{Make, World, columns, said, secs};
+use crate::world::{Make, World, columns, refusal, said, secs};
 
 /// A quota file with a batch of at most `max` items and these limits.
 fn batch(max: usize, more: &str) -> String {
@@ -260,4 +260,58 @@ pub fn other_requests_do_not_share_a_call<S: Store>(make: Make<'_, S>) {
     assert_eq!(calls.iter().map(|call| call.jobs().count()).sum::<usize>(), 4);
     assert_eq!(calls.len(), 4, "in the order in which they came");
     assert_eq!(columns(&[("site", "a")]), calls[0].partition);
+}
+
+/// Two refusals in a row that only a person can lift.
+fn held<S: Store>(w: &World<S>) {
+    w.say(&w.one(), said(Reason::Forbidden));
+    w.pass(secs(60));
+    assert!(w.say(&w.one(), said(Reason::Forbidden)).hold.is_some());
+}
+
+pub fn after_a_resume_one_job_goes_before_whole_batches<S: Store>(make: Make<'_, S>) {
+    let w = World::new(make, &batch(100, "").replace("max_items", "linger = \"5s\"\nmax_items"));
+    add(&w, 400, "a");
+    held(&w);
+    w.resume(&[]);
+    let probe = w.claim(64);
+    assert_eq!(sizes(&probe), [1], "and it waits for no others");
+    assert_eq!(w.nothing(), None, "nobody goes beside it");
+    // Told to wait, it says nothing of the hold: the next one is one job too, and so is the one after
+    // no answer at all.
+    let hint = w.store.now().to_wall(w.now() + secs(30));
+    w.say(&probe[0], refusal(Reason::RateLimited, hint, ""));
+    w.pass_to(w.nothing().unwrap());
+    let probe = w.claim(64);
+    assert_eq!(sizes(&probe), [1]);
+    let silent = w.answer(&probe[0], said(Reason::Transient));
+    w.settle(Settlement { status: None, ..silent });
+    w.pass(secs(60));
+    let probe = w.claim(64);
+    assert_eq!(sizes(&probe), [1]);
+    w.ok(&probe[0]);
+    assert_eq!(sizes(&w.claim(64)), [100, 100, 100, 99]);
+}
+
+pub fn a_resume_that_is_refused_cost_one_job<S: Store>(make: Make<'_, S>) {
+    let w = World::new(make, &batch(100, ""));
+    add(&w, 150, "a");
+    held(&w);
+    w.resume(&[]);
+    let probe = w.one();
+    assert_eq!(sizes(std::slice::from_ref(&probe)), [1]);
+    assert!(w.say(&probe, said(Reason::Forbidden)).hold.is_some());
+    assert_eq!(w.nothing(), None);
+}
+
+pub fn after_a_block_a_whole_batch_probes<S: Store>(make: Make<'_, S>) {
+    let w = World::new(make, &batch(100, ""));
+    add(&w, 300, "a");
+    let hint = w.store.now().to_wall(w.now() + secs(30));
+    w.say(&w.one(), refusal(Reason::RateLimited, hint, ""));
+    w.pass_to(w.nothing().unwrap());
+    let probe = w.claim(64);
+    assert_eq!(sizes(&probe), [100], "waiting was all that it asked for");
+    w.ok(&probe[0]);
+    assert_eq!(sizes(&w.claim(64)), [100, 100]);
 }

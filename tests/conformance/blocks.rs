@@ -334,14 +334,32 @@ pub fn overload_without_a_hint_backs_off_both<S: Store>(make: Make<'_, S>) {
 
 pub fn a_hint_too_far_away_is_a_hold<S: Store>(make: Make<'_, S>) {
     let w = World::new(make, &format!("{}[retry]\nmax_hint = \"1h\"", by_site()));
-    w.add(2, &[("site", "a")]);
+    let jobs = w.add(2, &[("site", "a")]);
     let call = w.one();
-    let settled = w.say(&call, refusal(Reason::QuotaExhausted, in_wall(&w, secs(3601)), ""));
-    assert!(settled.hold.is_some() && settled.block.is_none());
-    assert_eq!(w.nothing(), None);
+    let hint = in_wall(&w, secs(3700));
+    let settled = w.say(&call, refusal(Reason::QuotaExhausted, hint, ""));
+    assert!(settled.block.is_none());
+    assert_eq!(settled.hold.unwrap().until, Some(w.store.now().to_store(hint)));
+    assert_eq!(w.nothing(), None, "it does not go on by itself");
+    let view = w.look();
+    assert_eq!((view.partitions[0].wait.until, view.next_at), (Some(hint), None));
+    assert_eq!(w.view(jobs[0]).waiting.unwrap().until, Some(hint));
     let call = w.answer(&call, Reading { clamped: true, ..said(Reason::Ok) });
     w.settle(call);
     assert_eq!(w.count(JobState::Queued), 2);
+    w.resume(&[("site", "a")]);
+    assert!(w.look().partitions.is_empty(), "it goes at once, as a person wants it");
+    w.hold(&[("site", "a")]);
+    assert_eq!(w.look().partitions[0].wait.until, None, "another hold, another reason");
+}
+
+pub fn a_hint_that_was_clamped_is_a_hold_too<S: Store>(make: Make<'_, S>) {
+    let w = World::new(make, &by_site());
+    w.add(1, &[("site", "a")]);
+    let hint = in_wall(&w, secs(31 * 86_400));
+    let clamped = Reading { clamped: true, ..refusal(Reason::RateLimited, hint, "") };
+    assert!(w.say(&w.one(), clamped).hold.is_some());
+    assert_eq!(w.look().partitions[0].wait.until, Some(hint));
 }
 
 /// What is sent in ten minutes to an upstream that refuses everything, without saying until when.

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use paceline::job::JobState;
 use paceline::reading::Reason;
+use paceline::reading::remaining::Left;
 use paceline::store::views::Turn;
-use paceline::store::{AttemptFilter, Store};
+use paceline::store::{AttemptFilter, Settlement, Store};
 
 use crate::world::{FREE, Make, World, columns, daily, limit, refusal, said, secs};
 
@@ -131,4 +132,34 @@ pub fn an_attempt_that_is_under_way_is_told<S: Store>(make: Make<'_, S>) {
     assert!(detail.contains("attempt 1") && detail.contains(&process), "{detail}");
     w.ok(&call);
     assert!(!w.view(id).detail.unwrap_or_default().contains(&process));
+}
+
+/// The spans in which the day may begin, as answers show; `None`: they show nothing.
+fn day_begins<S: Store>(w: &World<S>) -> Option<Vec<String>> {
+    let mut seen = w.wait(w.store.resets(std::sync::Arc::clone(&w.upstream))).unwrap();
+    let spans = seen.pop()?.allowed.spans().into_iter();
+    Some(spans.map(|(from, to)| format!("{}-{}", from.format("%H:%M"), to.format("%H:%M"))).collect())
+}
+
+pub fn only_a_day_that_was_used_up_shows_when_it_begins<S: Store>(make: Make<'_, S>) {
+    let unstated = limit("daily", "budget", "amount = 1000\nper = \"day\"\ntime_zone = \"unknown\"");
+    let w = World::new(make, &unstated);
+    w.add(9, &[]);
+    // (Some of) the day's units were left for whoever asks for less; nothing was refused for its end.
+    let refused = |left: Option<u64>| {
+        let call = w.one();
+        let told = left.map(|left| Left { limit: "daily".to_owned(), left, resets_at: None });
+        let hint = w.store.now().wall + secs(60);
+        let answer = w.answer(&call, refusal(Reason::QuotaExhausted, hint, "daily"));
+        w.settle(Settlement { remaining: told.into_iter().collect(), ..answer });
+        w.pass(secs(1800));
+    };
+    assert_eq!(w.store.now().wall.to_rfc3339(), "2026-06-01T12:30:00Z");
+    refused(Some(10));
+    w.ok(&w.one());
+    assert_eq!(day_begins(&w), None, "no reset took place");
+    // Used up at 13:00, and at 13:30 a few are there again, though fewer than are asked for.
+    refused(None);
+    refused(Some(10));
+    assert_eq!(day_begins(&w).unwrap(), ["13:00-13:31"]);
 }

@@ -15,6 +15,7 @@ CREATE TABLE attempt (
     source     TEXT,
     limit_name TEXT,
     hint_at    INTEGER,
+    left_units INTEGER CHECK (left_units >= 0),  -- of a limit that refused: it said that these were left
     detail     TEXT,
     redirect   TEXT,                         -- where the answer sent the job on
     connection INTEGER,                      -- the one that it went over, where they are counted
@@ -196,11 +197,13 @@ CREATE TABLE partition (
     held_at       INTEGER,
     held_reason   TEXT,
     held_detail   TEXT,
+    held_until    INTEGER,                        -- when what it is held for is over, as far as is told
     UNIQUE (upstream_id, key),
     CHECK ((place = 'timed') = (wake_at IS NOT NULL)),
     CHECK (better_at IS NULL OR place IN ('ready', 'limit')),
     CHECK ((place = 'limit') = (waits_on IS NOT NULL)),
     CHECK ((place = 'held') = (held_at IS NOT NULL)),
+    CHECK (held_until IS NULL OR place = 'held'),
     CHECK ((held_at IS NULL) = (held_reason IS NULL))
 ) STRICT;
 

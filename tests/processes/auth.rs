@@ -194,7 +194,29 @@ fn a_service_account_signs_for_its_token() {
     let run = |path: &str| world.start_with(&["run"], &[("KEY_FILE", path)]).finish();
     let ran = run("nowhere.json");
     assert_eq!(ran.code, 4, "{ran}");
-    assert!(ran.stderr.contains("download a JSON key of the service account"), "{ran}");
+    let missing =
+        "the key file nowhere.json (by KEY_FILE) cannot be read (No such file or directory";
+    let fix = "download a JSON key of the service account, and set KEY_FILE to its path";
+    assert!(ran.stderr.contains(missing) && ran.stderr.contains(fix), "{ran}");
+    let told = world.run(&["why", "shop"]).stdout;
+    assert!(told.contains(missing) && told.contains(fix), "{told}");
+    // A key that is cut; and one that stands in the variable itself, where it is a secret and not told.
+    let cut = file.to_string().replace(lines[3], "");
+    world.home.write("cut.json", &cut);
+    let ran = run("cut.json");
+    assert!(
+        ran.stderr.contains(
+            "the key file cut.json (by KEY_FILE) holds a `private_key` that cannot sign ("
+        ),
+        "{ran}"
+    );
+    assert!(ran.stderr.contains(fix), "{ran}");
+    let ran = run(&cut);
+    assert!(
+        ran.stderr.contains("the key in KEY_FILE holds a `private_key` that cannot sign ("),
+        "{ran}"
+    );
+    nothing_is_kept(&world, &[lines[1], "robot@p.example"]);
     assert_eq!(run("key.json").code, 0);
 }
 
@@ -268,6 +290,18 @@ mod command {
         assert_eq!((ran.code, server.calls().len()), (4, 0), "{ran}");
         assert!(ran.stderr.contains("no login with ${env:SHOP_SECRET}"), "{ran}");
         assert!(!ran.stderr.contains(SECRET) && !ran.stderr.contains("hm"), "{ran}");
+    }
+
+    #[test]
+    fn a_program_that_writes_nothing_is_told_with_what_to_do() {
+        let server = TokenServer::start(Manner::default());
+        let world = World::new(Config::new());
+        with(&world, &server, "true");
+        world.add(0, 1);
+        let ran = world.start_with(&["run"], &SET).finish();
+        assert_eq!(ran.code, 4, "{ran}");
+        let told = "`bash` gave no token: it is empty; see that it writes the token alone";
+        assert!(ran.stderr.contains(told), "{ran}");
     }
 
     #[test]

@@ -165,7 +165,8 @@ fn a_batch_over_what_is_left_is_trimmed_to_it() {
     let upstream = Batches::start(Taking { left: Some(10), ..Taking::default() });
     let reported = "reported = { body = 'Quota remaining for today: (?<remaining>[0-9]+)' }\n\
         [[reading]]\nwhen = { body = \"Quota remaining\" }\nreason = \"quota_exhausted\"\nlimit = \"daily\"\n";
-    let world = world(&upstream, 100, &format!("{DAILY}{reported}"));
+    let daily = DAILY.replace("\"UTC\"", "\"unknown\"");
+    let world = world(&upstream, 100, &format!("{daily}{reported}"));
     add(&world, &urls(32));
     let ran = world.run(&["run", "--max-wait", "1s"]);
     assert_eq!(ran.code, 75, "{ran}");
@@ -176,5 +177,33 @@ fn a_batch_over_what_is_left_is_trimmed_to_it() {
     let daily = &status["upstreams"][0]["limits"][0];
     assert_eq!(daily["remaining"], 0, "{status}");
     let why = world.run(&["why", "shop"]);
-    assert!(why.stdout.contains("daily"), "{why}");
+    let unseen = "nobody states when its day begins, and no answer has shown it yet";
+    assert!(
+        why.stdout.contains("daily") && why.stdout.contains(unseen),
+        "no reset took place: {why}"
+    );
+}
+
+#[test]
+fn a_resume_risks_one_address_before_it_sends_thousands() {
+    let upstream = Batches::start(Taking { closed: 3, ..Taking::default() });
+    let text = "[retry]\ninitial = \"50ms\"\n[[limit]]\nname = \"one\"\nkind = \"concurrency\"\namount = 1\n";
+    let world = world(&upstream, 1_000, text);
+    let urls = urls(2_500);
+    add(&world, &urls);
+    assert_eq!(world.run(&["run"]).code, 4, "held at the second refusal in a row");
+    assert_eq!(upstream.sizes(403), [1_000, 1_000]);
+    let resumed = world.run(&["resume", "shop"]);
+    assert!(
+        resumed.stdout.contains("where it was refused, one job goes before the rest"),
+        "{resumed}"
+    );
+    assert_eq!(world.run(&["run"]).code, 4, "it is not mended");
+    assert_eq!(upstream.sizes(403), [1_000, 1_000, 1]);
+    assert_eq!(world.run(&["resume", "shop"]).code, 0);
+    let ran = world.run(&["run"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let carried: Vec<usize> = upstream.calls()[3..].iter().map(|call| call.items.len()).collect();
+    assert_eq!(carried, [1, 1_000, 1_000, 499], "whole again once one got through");
+    assert_eq!(upstream.taken(), urls);
 }

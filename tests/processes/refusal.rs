@@ -132,3 +132,40 @@ fn what_one_process_is_refused_the_other_knows_within_50_ms() {
     println!("the last to leave after the block was committed: {last:?} ms");
     assert!(last.is_none_or(|ms| ms <= 50), "{last:?} ms");
 }
+
+#[test]
+fn a_hold_for_a_hint_that_is_too_far_says_until_when_and_what_a_resume_does() {
+    let script = Script::new("/*", Answer::new(429).header("retry-after", "7200")).times(1);
+    let text = "[retry]\nmax_hint = \"1h\"\n[[limit]]\nname = \"one\"\nkind = \"concurrency\"\namount = 1\n";
+    let mut world = World::with(Config::new().script(script), text);
+    world.environment = vec![("TZ".to_owned(), "Asia/Kathmandu".to_owned())];
+    world.add(0, 3);
+    let ran = world.run(&["run"]);
+    assert_eq!(ran.code, 4, "{ran}");
+    let sent_at = world.arrivals()[0].at;
+    let told = world.json(&["why", "shop"]);
+    let until: Timestamp = chrono::DateTime::parse_from_rfc3339(told[0]["until"].as_str().unwrap())
+        .unwrap()
+        .to_utc()
+        .into();
+    assert!((7_195..7_205).contains(&until.since(sent_at).as_secs()), "{told}");
+    assert_eq!(world.json(&["why", "1"])["until"], told[0]["until"]);
+    let status = world.json(&["status"]);
+    assert_eq!(status["upstreams"][0]["partitions"][0]["until"], told[0]["until"]);
+    assert!(status["next_at"].is_null(), "it does not go on by itself: {status}");
+    let there = until.to_utc().format("%Y-%m-%d %H:%M:%S UTC (UTC) = ").to_string();
+    let what = format!("it wants to be left alone until {there}");
+    let way_out =
+        "when that is over: `paceline resume shop` (sooner, it sends one job at once, and";
+    assert!(ran.stderr.contains(&what) && ran.stderr.contains(way_out), "{ran}");
+    for look in [&["why", "shop"][..], &["status"], &["why", "1"]] {
+        let told = world.run(look).stdout;
+        assert!(told.contains(&what) && told.contains("+0545 here, in "), "{told}");
+        assert_eq!(told.matches(way_out).count(), 1, "{told}");
+    }
+    assert!(world.run(&["show", "1"]).stdout.contains(&what));
+    // Sooner: one job goes at once, and the others once it got through.
+    assert_eq!(world.run(&["resume", "shop"]).code, 0);
+    assert_eq!(world.run(&["run"]).code, 0);
+    assert_eq!(world.jobs(), [("done".to_owned(), 3)].into());
+}

@@ -92,7 +92,7 @@ fn by_hand(shim: &Shim, config: Config, more: &str) -> World {
     let mut world = World::new(config.clock(shim.truth()));
     world.environment = shim.environment();
     let pace = "[[limit]]\nname = \"pace\"\nkind = \"rate\"\nrate = \"20/s\"\nslack = \"200ms\"\n";
-    let text = format!("[columns.by_hand]\ndefault = \"no\"\n{pace}{more}");
+    let text = format!("[columns.by_hand]\ndefault = \"no\"\none_of = [\"no\"]\n{pace}{more}");
     world.extends("mine", "google-request-indexing", "/request?url={url}", &text);
     let urls: Vec<String> = (0..20).map(|n| format!("https://a.example/{n}")).collect();
     let urls: Vec<&str> = urls.iter().map(String::as_str).collect();

@@ -22,6 +22,8 @@ pub struct Taking {
     pub left: Option<usize>,
     /// A call with one of these is refused with 422.
     pub bad: BTreeSet<String>,
+    /// So many calls at first are answered 403.
+    pub closed: usize,
     /// Each item is answered by itself: 404 for those that end in `-gone`, 429 the first time for `-busy`.
     pub each: bool,
 }
@@ -92,6 +94,10 @@ async fn answer(State(seen): State<Seen>, body: String) -> Response {
 fn ruling(seen: &mut (Taking, Vec<Call>), items: &[String]) -> (u16, Value) {
     let before: Vec<String> = seen.1.iter().flat_map(|call| call.items.clone()).collect();
     let taking = &mut seen.0;
+    if taking.closed > 0 {
+        taking.closed -= 1;
+        return (403, json!({"message": "Forbidden"}));
+    }
     if taking.most.is_some_and(|most| items.len() > most) {
         return (413, json!({"message": "too many at a time"}));
     }

@@ -39,23 +39,29 @@ pub(super) fn of_server(received: &Received, blame: &Blame) -> Result<Fetched, F
         let others = ["refresh_token", "id_token"];
         let others = others.iter().filter_map(|name| body.get(name)?.as_str().map(str::to_owned));
         let others = others.collect();
-        return fetched(value, lasts(&body, received.received_at), others);
+        let unfit = |why| {
+            let host = &blame.host;
+            Failure::Lasting(format!(
+                "the token server at {host} gave no token: {why}; check `token_url`"
+            ))
+        };
+        return fetched(value, lasts(&body, received.received_at), others).map_err(unfit);
     }
     Err(refusal(received, &body, blame))
 }
 
-/// What a command wrote: the token, or an object that holds it.
-pub(super) fn of_command(written: &str, now: Timestamp) -> Result<Fetched, Failure> {
+/// What a command wrote: the token, or an object that holds it; else why it is none.
+pub(super) fn of_command(written: &str, now: Timestamp) -> Result<Fetched, String> {
     let text = written.trim();
     let names = ["access_token", "accessToken", "token"];
     match serde_json::from_str::<Value>(text) {
         Ok(body @ Value::Object(_)) => {
             let value = names.iter().find_map(|name| body.get(name)?.as_str());
-            let missing = || {
-                let why = "it wrote an object without a text `access_token` or `token`";
-                Failure::Lasting(why.to_owned())
-            };
-            fetched(value.ok_or_else(missing)?, lasts(&body, now), Vec::new())
+            let missing =
+                || "it wrote an object without a text `access_token` or `token`".to_owned();
+            value
+                .ok_or_else(missing)
+                .and_then(|value| fetched(value, lasts(&body, now), Vec::new()))
         }
         Ok(Value::String(quoted)) => fetched(&quoted, None, Vec::new()),
         _ => fetched(text, None, Vec::new()),
@@ -63,13 +69,12 @@ pub(super) fn of_command(written: &str, now: Timestamp) -> Result<Fetched, Failu
 }
 
 /// A token is letters, digits and signs (RFC 6749 appendix A.12): a header can carry it.
-fn fetched(value: &str, lasts: Option<Duration>, others: Vec<String>) -> Result<Fetched, Failure> {
+fn fetched(value: &str, lasts: Option<Duration>, others: Vec<String>) -> Result<Fetched, String> {
     if value.is_empty() {
-        return Err(Failure::Lasting("the token is empty".to_owned()));
+        return Err("it is empty".to_owned());
     }
     if !value.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
-        let why = "the token holds a line break or another sign that no header can carry";
-        return Err(Failure::Lasting(why.to_owned()));
+        return Err("it holds a line break or another sign that no header can carry".to_owned());
     }
     Ok(Fetched { value: value.to_owned(), lasts, others })
 }

@@ -40,9 +40,9 @@ pub(super) async fn fetch(words: &[String], ask: &Ask<'_>) -> Result<Fetched, Fa
         return Err(Failure::Lasting(format!("`{name}` failed ({status}){last}")));
     }
     let fetched = answer::of_command(&stdout, ask.timeline.now().wall);
-    fetched.map_err(|failure| match failure {
-        Failure::Lasting(why) => Failure::Lasting(format!("`{name}` gave no token: {why}")),
-        passing @ Failure::Passing { .. } => passing,
+    fetched.map_err(|why| {
+        let fix = "see that it writes the token alone, or JSON with `access_token`, to its standard output";
+        Failure::Lasting(format!("`{name}` gave no token: {why}; {fix}"))
     })
 }
 

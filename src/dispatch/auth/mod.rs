@@ -92,6 +92,11 @@ impl Ask<'_> {
         self.secrets.fill(text, self.upstream, self.credential, None)
     }
 
+    /// One that names a file.
+    fn fill_path(&self, text: &str) -> Result<String, SecretError> {
+        self.secrets.fill_path(text, self.upstream, self.credential)
+    }
+
     /// One that is a secret as a whole.
     fn fill_secret(&self, text: &str, name: &str) -> Result<String, SecretError> {
         self.secrets.fill(text, self.upstream, self.credential, Some(name))

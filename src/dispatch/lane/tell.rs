@@ -37,6 +37,7 @@ impl<S: Store, T: Transport> Lane<S, T> {
                 key: Some(hold.key.clone()),
                 reason: hold.reason.clone(),
                 detail: hold.detail.clone(),
+                until: hold.until.map(|until| self.store.now().to_wall(until)),
             });
         }
     }

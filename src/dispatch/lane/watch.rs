@@ -92,7 +92,7 @@ impl<S: Store, T: Transport> Lane<S, T> {
         };
         self.store.hold(hold).await?;
         let key = Some(key).filter(|key| !key.is_empty());
-        self.shared.tell(&Event::Held { upstream, key, reason, detail });
+        self.shared.tell(&Event::Held { upstream, key, reason, detail, until: None });
         Ok(())
     }
 

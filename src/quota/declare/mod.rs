@@ -31,6 +31,7 @@
 //! | `check` | templates, patterns, pointers, names |
 //! | `merge` | `extends` |
 //! | `auth`, `limit`, `reported`, `reading`, `request`, `batch`, `quota_call`, `settings` | the tables |
+//! | `whole` | what a reading says and waits, against all of the file |
 //! | `lines` | the merged file as text, with the origin of each line |
 
 mod auth;
@@ -49,6 +50,7 @@ mod request;
 mod settings;
 mod suggest;
 mod units;
+mod whole;
 
 use toml::de::DeTable;
 

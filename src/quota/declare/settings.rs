@@ -7,7 +7,7 @@ use chrono::NaiveDate;
 use super::fields::Fields;
 use super::node::{Table, Value};
 use super::report::Report;
-use super::{SCHEMA, auth, batch, check, limit, quota_call, reading, request, units};
+use super::{SCHEMA, auth, batch, check, limit, quota_call, reading, request, units, whole};
 use crate::quota::{Keep, KeepBody, RetryPolicy, StoreFailure, Upstream};
 
 /// Names that a result has of its own; a field of `[results]` would be a second one.
@@ -27,7 +27,9 @@ pub(super) fn upstream(report: &Report, table: &Table, stem: &str) -> Option<Ups
     let secrets = request::secret_names(&credentials, auth_table.is_some());
     let limit_tables = fields.tables("limit");
     let limit_names: Vec<_> = limit_tables.iter().filter_map(|table| table.text("name")).collect();
-    let readings = fields.tables("reading").into_iter();
+    let rule = |table| Some((table, reading::rule(report, table, &limit_names)?));
+    let (rule_tables, readings): (Vec<_>, _) =
+        fields.tables("reading").into_iter().filter_map(rule).unzip();
     let none = Table { at: table.at, fields: Vec::new() };
     let request = request::request(report, fields.table("request").unwrap_or(&none), &secrets);
     let batch = fields.table("batch");
@@ -51,13 +53,16 @@ pub(super) fn upstream(report: &Report, table: &Table, stem: &str) -> Option<Ups
         request,
         limits,
         quota_call,
-        readings: readings.filter_map(|t| reading::rule(report, t, &limit_names)).collect(),
+        readings,
         retry: fields.table("retry").map(|t| retry(report, t)).unwrap_or_default(),
         results: fields.table("results").map(|t| results(report, t)).unwrap_or_default(),
         keep: fields.table("keep").map(|t| keep(report, t)).unwrap_or_default(),
         when_store_fails: store_failure(report, &mut fields),
     };
     fields.finish();
+    for (table, rule) in rule_tables.into_iter().zip(&upstream.readings) {
+        whole::reading(report, table, rule, &upstream);
+    }
     Some(upstream)
 }
 

@@ -32,6 +32,7 @@ pub(super) fn hold(txn: &Txn<'_>, hold: &Hold) -> rusqlite::Result<u64> {
         for partition in partitions.keys() {
             set.execute(named_params! {
                 ":id": partition, ":now": now, ":reason": hold.reason, ":detail": hold.detail,
+                ":until": None::<i64>,
             })?;
         }
     }

@@ -25,6 +25,8 @@ pub(super) struct HeldRow {
     pub at: Timestamp,
     pub reason: String,
     pub detail: String,
+    /// When what it is held for is over, as far as is told.
+    pub until: Option<Timestamp>,
 }
 
 pub(super) fn upstream(conn: &Connection, name: &str) -> rusqlite::Result<Option<UpstreamRow>> {
@@ -37,6 +39,7 @@ pub(super) fn upstream(conn: &Connection, name: &str) -> rusqlite::Result<Option
                     at: Timestamp::from_nanos(at),
                     reason: row.get("held_reason")?,
                     detail: row.get::<_, Option<String>>("held_detail")?.unwrap_or_default(),
+                    until: None,
                 }),
                 None => None,
             };

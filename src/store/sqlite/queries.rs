@@ -155,10 +155,10 @@ pub(super) const PARTITION_BATCH: &str =
 /// One that is ready waits for more jobs to come.
 pub(super) const PARTITION_LINGER: &str = "UPDATE partition SET place = 'timed', wake_at = :at, better_at = NULL WHERE id = :id AND place = 'ready'";
 pub(super) const PARTITION_HOLD: &str = "UPDATE partition SET place = 'held', waits_on = NULL,
-    wake_at = NULL, better_at = NULL, held_at = :now, held_reason = :reason, held_detail = :detail
-    WHERE id = :id AND place <> 'held'";
+    wake_at = NULL, better_at = NULL, held_at = :now, held_reason = :reason, held_detail = :detail,
+    held_until = :until WHERE id = :id AND place <> 'held'";
 pub(super) const PARTITION_RESUME: &str = "UPDATE partition SET place = 'idle', held_at = NULL,
-    held_reason = NULL, held_detail = NULL, hard_refusals = 1
+    held_reason = NULL, held_detail = NULL, held_until = NULL, hard_refusals = 1
     WHERE id = :id AND place = 'held' AND (:reason IS NULL OR held_reason = :reason)";
 pub(super) const PARTITIONS: &str = "SELECT id, key FROM partition WHERE upstream_id = ?1";
 /// Partitions whose first job has come due.
@@ -170,7 +170,7 @@ pub(super) const BETTER: &str = "SELECT id FROM partition
     WHERE upstream_id = :upstream AND better_at <= :now AND better_at IS NOT NULL
     ORDER BY better_at LIMIT :most";
 pub(super) const READY: &str =
-    "SELECT id, key, head_priority, gate_id, answered, batch_most FROM partition
+    "SELECT id, key, head_priority, gate_id, answered, batch_most, hard_refusals FROM partition
     WHERE upstream_id = :upstream AND place = 'ready'
     ORDER BY head_priority DESC, served LIMIT :most";
 pub(super) const PARTITION_WITH_WORK: &str = "SELECT key FROM partition
@@ -329,12 +329,12 @@ pub(super) const LOST: &str =
     JOIN partition ON partition.id = job.partition_id
     WHERE attempt.call_id = ?1 AND attempt.reason IS NULL";
 pub(super) const ATTEMPT_ADD: &str = "INSERT INTO attempt (job_id, n, call_id, sent_at, ended_at,
-        status, reason, source, limit_name, hint_at, detail, redirect, connection)
-    VALUES (:job, :n, :call, :sent, :ended, :status, :reason, :source, :limit, :hint, :detail,
+        status, reason, source, limit_name, hint_at, left_units, detail, redirect, connection)
+    VALUES (:job, :n, :call, :sent, :ended, :status, :reason, :source, :limit, :hint, :left, :detail,
         :redirect, :connection)";
 pub(super) const ATTEMPT_COMPLETE: &str = "UPDATE attempt SET sent_at = :sent, ended_at = :ended,
     status = :status, reason = :reason, source = :source, limit_name = :limit, hint_at = :hint,
-    detail = :detail, redirect = :redirect, connection = :connection
+    left_units = :left, detail = :detail, redirect = :redirect, connection = :connection
     WHERE call_id = :call AND job_id = :job AND n = :n AND reason IS NULL";
 /// A job that is told to wait, and does not back off itself, keeps its place.
 pub(super) const JOB_AGAIN: &str = "UPDATE job SET state = 'queued', ended_at = NULL,

@@ -213,8 +213,15 @@ impl<'t> Settle<'t> {
     /// refused it. Only where that limit counts jobs.
     fn could_go(&self) -> Option<usize> {
         let limit = self.limit.and_then(|limit| self.upstream.limits.get(limit))?;
-        let told = self.settlement.remaining.iter().find(|told| told.limit == limit.name)?;
-        (limit.cost == Cost::Items).then(|| usize::try_from(told.left).unwrap_or(usize::MAX))
+        let left = self.left().filter(|_| limit.cost == Cost::Items)?;
+        Some(usize::try_from(left).unwrap_or(usize::MAX))
+    }
+
+    /// What the upstream told is left of the limit that the reading names; where it names none, of any.
+    fn left(&self) -> Option<u64> {
+        let named = self.reading.limit.as_deref();
+        let mut told = self.settlement.remaining.iter();
+        told.find(|told| named.is_none_or(|name| name == told.limit)).map(|told| told.left)
     }
 
     /// Since when the reason of this refusal stands, where it may for a time only. Other answers meanwhile

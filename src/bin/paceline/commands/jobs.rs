@@ -2,7 +2,7 @@
 
 use paceline::report::jobs as told;
 use paceline::store::sqlite::SqliteStore;
-use paceline::store::views::JobView;
+use paceline::store::views::{JobView, Turn};
 use paceline::store::{Filter, Store as _};
 use serde_json::Value;
 
@@ -86,7 +86,9 @@ fn row(job: &JobView, times: &Times) -> [String; 6] {
     };
     let more = match &job.waiting {
         Some(wait) => {
-            let until = wait.until.map(|until| format!(" {}", times.distance(until)));
+            // What is held does not go on by itself.
+            let until = wait.until.filter(|_| wait.turn != Turn::Held);
+            let until = until.map(|until| format!(" {}", times.distance(until)));
             let limit = wait.limit.as_deref().unwrap_or(&wait.reason);
             format!("{limit}{}", until.unwrap_or_default())
         }

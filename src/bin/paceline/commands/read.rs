@@ -1,42 +1,21 @@
 //! `read`: what saved answers mean. JSON lines in, readings out.
 
 mod how;
+mod saved;
 
 use std::collections::BTreeSet;
 use std::io::BufRead as _;
 use std::sync::Arc;
 
-use paceline::clock::Timestamp;
 use paceline::quota::Upstream;
 use paceline::quota::library::{Library, LibraryError};
 use paceline::reading::{Answer, Reading, explain, read};
-use serde::Deserialize;
+use saved::Saved;
 use serde_json::{Value, json};
 
 use crate::args::tools::ReadArgs;
 use crate::context::Context;
 use crate::exit::Exit;
-
-/// A saved answer.
-#[derive(Debug, Deserialize)]
-struct Saved {
-    #[serde(default)]
-    id: Value,
-    upstream: Option<String>,
-    #[serde(default = "get")]
-    method: String,
-    url: String,
-    received_at: Option<String>,
-    status: u16,
-    #[serde(default)]
-    headers: Vec<(String, String)>,
-    #[serde(default)]
-    body: Value,
-}
-
-fn get() -> String {
-    "GET".to_owned()
-}
 
 /// Reads answers until the input ends. A line that is none is told, and the others are read.
 pub fn run(args: &ReadArgs, context: &Context) -> anyhow::Result<Exit> {
@@ -90,26 +69,16 @@ struct Reader<'c> {
 
 impl Reader<'_> {
     fn line(&mut self, line: &[u8], number: u64) -> Result<Told, String> {
-        let saved: Saved = serde_json::from_slice(line)
-            .map_err(|error| format!("it is no saved answer: {error}"))?;
-        let received_at = match &saved.received_at {
-            Some(text) => instant(text)?,
-            None => self.context.wall(),
-        };
+        let saved = Saved::read(line)?;
+        let received_at = saved.received_at.unwrap_or_else(|| self.context.wall());
         let upstream = self.upstream(&saved, number)?;
-        let body = match &saved.body {
-            Value::Null => String::new(),
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        let method = saved.method.to_ascii_uppercase();
         let answer = Answer {
-            method: &method,
+            method: &saved.method,
             url: &saved.url,
             received_at,
             status: saved.status,
             headers: &saved.headers,
-            body: body.as_bytes(),
+            body: saved.body.as_bytes(),
         };
         Ok(self.told(saved.id.clone(), upstream.as_deref(), &answer, number))
     }
@@ -157,12 +126,6 @@ impl Reader<'_> {
             Err(error) => Err(error.to_string()),
         }
     }
-}
-
-fn instant(text: &str) -> Result<Timestamp, String> {
-    let at = chrono::DateTime::parse_from_rfc3339(text);
-    at.map(|at| at.to_utc().into())
-        .map_err(|error| format!("received_at `{text}` is no RFC 3339 instant: {error}"))
 }
 
 fn told(id: Value, reading: &Reading) -> Value {

@@ -20,10 +20,13 @@ pub async fn run(args: ResumeArgs, context: &Context) -> anyhow::Result<Exit> {
         let text = match resumed {
             0 => format!("nothing of {} was held", args.upstream),
             _ if args.key.is_empty() => {
-                format!("{} goes on; one call goes before the rest", args.upstream)
+                format!(
+                    "{} goes on; where it was refused, one job goes before the rest",
+                    args.upstream
+                )
             }
             _ => format!(
-                "{} of {} {} on; one call of each goes before the rest",
+                "{} of {} {} on; where it was refused, one job of each goes before the rest",
                 count(resumed, "partition"),
                 args.upstream,
                 if resumed == 1 { "goes" } else { "go" },

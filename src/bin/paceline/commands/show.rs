@@ -4,7 +4,7 @@ use paceline::report::jobs as told;
 use paceline::store::views::{AttemptView, JobView, Turn};
 use paceline::store::{AttemptFilter, KeptBody, Store as _};
 
-use super::why::{find, held_back};
+use super::why::{ends, find, held_back};
 use crate::args::look::ShowArgs;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -55,7 +55,7 @@ fn head(job: &JobView, times: &Times, context: &Context) -> anyhow::Result<()> {
         }
         if let Some(until) = wait.until {
             let zone = wait.limit.as_ref().and_then(|limit| context.zone(&job.upstream, limit));
-            lines.push(format!("  until {}", times.due(until, zone)));
+            lines.push(format!("  {}", ends(wait.turn, until, zone, times)));
         }
     }
     if let (Some(reason), Some(detail)) = (&job.reason, &job.detail) {

@@ -181,11 +181,16 @@ pub fn partition_line(partition: &PartitionView, view: &UpstreamView, times: &Ti
         text.push_str(&format!(" for the limit `{limit}`"));
     }
     match wait.until {
+        _ if wait.turn == Turn::Held => {
+            text.push_str(" until a person acts");
+            if let Some(until) = wait.until {
+                text.push_str(&format!("; {}", times.left_alone(until)));
+            }
+        }
         Some(until) => {
             let zone = zone(view, wait.limit.as_deref());
             text.push_str(&format!(" until {}", times.due(until, zone)));
         }
-        None if why::state(wait) == "held" => text.push_str(" until a person acts"),
         None => {}
     }
     let detail = if wait.detail.is_empty() { String::new() } else { format!(": {}", wait.detail) };

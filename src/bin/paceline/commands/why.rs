@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use chrono_tz::Tz;
+use paceline::clock::Timestamp;
 use paceline::job::{Columns, JobId, JobState};
 use paceline::quota::Upstream;
 use paceline::reading::Reason;
@@ -82,7 +84,7 @@ async fn job(store: &SqliteStore, what: &str, context: &Context) -> anyhow::Resu
     if let Some(wait) = &job.waiting {
         if let Some(until) = wait.until {
             let zone = zone(&view, wait.limit.as_deref());
-            context.out.text(&format!("  until {}", times.due(until, zone)))?;
+            context.out.text(&format!("  {}", ends(wait.turn, until, zone, &times)))?;
         }
         held(wait.turn, &view, Some(&job.partition), context)?;
         // Its own instances, and those without a key.
@@ -126,6 +128,14 @@ pub fn held_back(wait: &WaitView) -> String {
         detail => format!(": {}", visible(detail)),
     };
     format!("{what} ({}{detail})", wait.reason)
+}
+
+/// When a wait ends, or could.
+pub fn ends(turn: Turn, until: Timestamp, zone: Option<Tz>, times: &Times) -> String {
+    match turn {
+        Turn::Held => times.left_alone(until),
+        _ => format!("until {}", times.due(until, zone)),
+    }
 }
 
 /// What a limit counts, and what was said about it.

@@ -124,6 +124,11 @@ impl Times {
         if at <= self.now { "now".to_owned() } else { self.both(at, zone) }
     }
 
+    /// Until when an upstream wants to be left alone, as it says itself.
+    pub fn left_alone(&self, until: Timestamp) -> String {
+        format!("it wants to be left alone until {}", self.both(until, Some(Tz::UTC)))
+    }
+
     /// In the user's zone, with how far off it is.
     pub fn near_and_far(&self, at: Timestamp) -> String {
         format!("{}, {}", self.here(at), self.distance(at))

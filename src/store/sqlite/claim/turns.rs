@@ -60,6 +60,20 @@ pub(super) struct Ready {
     answered: bool,
     /// Jobs in its next batches, where that is less than usual.
     batch_most: Option<u32>,
+    /// A person let it go on, or it was refused in a way that only a person can mend; and nothing got
+    /// through since.
+    doubted: bool,
+}
+
+impl Ready {
+    /// How many jobs its next call may carry. What probes whether a hold is over is one job, not a batch.
+    fn most(&self, batch: &Batch, probes: bool) -> usize {
+        match self.batch_most {
+            _ if probes && self.doubted => 1,
+            Some(most) => batch.max_items.min(most as usize),
+            None => batch.max_items,
+        }
+    }
 }
 
 impl Round<'_> {
@@ -101,6 +115,7 @@ impl Round<'_> {
                     has_gate: row.get::<_, Option<i64>>("gate_id")?.is_some(),
                     answered: row.get("answered")?,
                     batch_most: row.get("batch_most")?,
+                    doubted: row.get::<_, u32>("hard_refusals")? > 0,
                 })
             },
         )?;
@@ -110,10 +125,15 @@ impl Round<'_> {
     /// Where the priority was noted too high, there are no jobs, and the partition is looked at anew
     /// when it leaves. Of batches one is put together at a turn. `None`: it waits for more jobs.
     fn turn(&mut self, ready: Ready, share: usize) -> rusqlite::Result<Option<Turn>> {
+        let columns = from_json(&ready.key);
+        let gate = match ready.has_gate {
+            true => Some(self.instances.own_gate(&columns)?),
+            false => None,
+        };
+        let probes = gate.and_then(|gate| self.instances.get(gate));
+        let probes = probes.is_some_and(|gate| gate.block.is_half_open());
         let batch = self.wish.upstream.batch.as_ref();
-        let most = batch.map_or(share, |batch| {
-            ready.batch_most.map_or(usize::MAX, |most| most as usize).min(batch.max_items)
-        });
+        let most = batch.map_or(share, |batch| ready.most(batch, probes));
         let jobs = self.head_jobs(ready.id, ready.priority, most)?;
         if let Some(until) = batch.and_then(|batch| lingers(batch, &jobs, most))
             && until > self.txn.now.store
@@ -122,11 +142,6 @@ impl Round<'_> {
             linger.execute(named_params! { ":id": ready.id, ":at": until.as_nanos() })?;
             return Ok(None);
         }
-        let columns = from_json(&ready.key);
-        let gate = match ready.has_gate {
-            true => Some(self.instances.own_gate(&columns)?),
-            false => None,
-        };
         let is_all = jobs.len() < most;
         Ok(Some(Turn { partition: ready.id, columns, gate, jobs, is_all, served: None }))
     }

@@ -161,8 +161,7 @@ impl<'t> Look<'t> {
             }
             let row = row?;
             let wait = self.partition_wait(&mut instances, &row)?;
-            let until = wait.as_ref().map_or(Some(self.now.wall), |wait| wait.until);
-            next = next.into_iter().chain(until).min();
+            next = next.into_iter().chain(self.goes_at(wait.as_ref())).min();
             let Some(wait) = wait else { continue };
             let mut count = self.conn.prepare_cached(queries::PARTITION_JOBS)?;
             let jobs: i64 = count.query_row([row.id], |row| row.get(0))?;
@@ -170,7 +169,23 @@ impl<'t> Look<'t> {
             view.partitions.push(PartitionView { key: row.key, jobs, wait });
         }
         view.next_at = next;
+        if let Some(held) = self.row.and_then(|row| row.held.as_ref())
+            && view.partitions.is_empty()
+        {
+            // Held while it has no job: what is added next will wait.
+            let (key, wait) = (Columns::new(), self.held(held));
+            view.partitions.push(PartitionView { key, jobs: 0, wait });
+        }
         Ok(())
+    }
+
+    /// When what waits so can go by itself.
+    fn goes_at(&self, wait: Option<&WaitView>) -> Option<Timestamp> {
+        match wait {
+            None => Some(self.now.wall),
+            Some(wait) if wait.turn == Turn::Held => None,
+            Some(wait) => wait.until,
+        }
     }
 
     /// Why the partition's head cannot go now; `None`: it can.
@@ -181,13 +196,7 @@ impl<'t> Look<'t> {
     ) -> rusqlite::Result<Option<WaitView>> {
         let held = self.row.and_then(|row| row.held.as_ref()).or(row.held.as_ref());
         if let Some(held) = held {
-            return Ok(Some(WaitView {
-                turn: Turn::Held,
-                limit: None,
-                until: None,
-                reason: held.reason.clone(),
-                detail: held.detail.clone(),
-            }));
+            return Ok(Some(self.held(held)));
         }
         let limits = self.limits_wait(instances, &row.key, 1)?;
         let scheduled = match places::head(self.conn, row.id, self.now.store)? {
@@ -197,6 +206,16 @@ impl<'t> Look<'t> {
             Head::Due { .. } | Head::None => None,
         };
         Ok(later(limits, scheduled))
+    }
+
+    fn held(&self, held: &places::HeldRow) -> WaitView {
+        WaitView {
+            turn: Turn::Held,
+            limit: None,
+            until: held.until.map(|until| self.now.to_wall(until)),
+            reason: held.reason.clone(),
+            detail: held.detail.clone(),
+        }
     }
 
     /// `again` is the reason with which it was tried last, `said` that answer in a sentence.
@@ -361,6 +380,7 @@ impl PartitionRow {
                 at: Timestamp::from_nanos(at),
                 reason: row.get("held_reason")?,
                 detail: row.get::<_, Option<String>>("held_detail")?.unwrap_or_default(),
+                until: row.get::<_, Option<i64>>("held_until")?.map(Timestamp::from_nanos),
             }),
             None => None,
         };

@@ -52,7 +52,8 @@ fn of_limit(limit: &Limit, answers: &[Answer]) -> Vec<ResetsView> {
 
 struct Answer {
     partition: Columns,
-    /// The limit that refused.
+    /// Whether a limit refused; which one, where that is known.
+    is_refusal: bool,
     limit: Option<String>,
     answered: Answered,
 }
@@ -60,20 +61,23 @@ struct Answer {
 impl Answer {
     fn read(row: &Row<'_>, now: Now) -> rusqlite::Result<Answer> {
         let wall = |nanos: i64| now.to_wall(Timestamp::from_nanos(nanos));
-        let reason: String = row.get("reason")?;
+        let is_refusal = row.get::<_, String>("reason")? == Reason::QuotaExhausted.name();
+        // Refused for asking for more than is left, it shows as a grant does that the day is not used up.
+        let left: Option<i64> = row.get("left_units")?;
         Ok(Answer {
+            is_refusal,
             partition: from_json(&row.get::<_, String>("key")?),
             limit: row.get("limit_name")?,
             answered: Answered {
                 sent_at: wall(row.get("sent_at")?),
                 ended_at: wall(row.get("ended_at")?),
-                refused: reason == Reason::QuotaExhausted.name(),
+                refused: is_refusal && left.unwrap_or(0) == 0,
             },
         })
     }
 
     /// A refusal by another limit says nothing of this one.
     fn concerns(&self, limit: &Limit) -> bool {
-        !self.answered.refused || self.limit.as_ref().is_none_or(|name| *name == limit.name)
+        !self.is_refusal || self.limit.as_ref().is_none_or(|name| *name == limit.name)
     }
 }

@@ -152,7 +152,7 @@ pub(in crate::store::sqlite) const LOADS: &str =
 pub(in crate::store::sqlite) const INSTANCE_KEYS: &str = "SELECT key FROM limit_instance
     WHERE upstream_id = :upstream AND limit_name = :limit ORDER BY key";
 pub(in crate::store::sqlite) const PARTITIONS_BUSY: &str =
-    "SELECT id, key, held_at, held_reason, held_detail,
+    "SELECT id, key, held_at, held_reason, held_detail, held_until,
     (SELECT reason FROM job WHERE partition_id = partition.id AND state = 'queued'
      ORDER BY priority DESC, due_at LIMIT 1) AS again,
     (SELECT detail FROM job WHERE partition_id = partition.id AND state = 'queued'
@@ -161,7 +161,7 @@ pub(in crate::store::sqlite) const PARTITIONS_BUSY: &str =
         (SELECT 1 FROM job WHERE partition_id = partition.id AND state = 'queued'))
     ORDER BY key";
 pub(in crate::store::sqlite) const PARTITION_ROW: &str =
-    "SELECT id, key, held_at, held_reason, held_detail,
+    "SELECT id, key, held_at, held_reason, held_detail, held_until,
     NULL AS again, NULL AS again_detail FROM partition WHERE id = ?1";
 /// Less those that run: their rows say queued too.
 pub(in crate::store::sqlite) const PARTITION_JOBS: &str = "SELECT
@@ -170,7 +170,7 @@ pub(in crate::store::sqlite) const PARTITION_JOBS: &str = "SELECT
        WHERE call.partition_id = ?1)";
 /// The latest answers that say whether a budget was used up, in the order in which they came.
 pub(in crate::store::sqlite) const ANSWERS: &str = "SELECT latest.sent_at, latest.ended_at,
-        latest.reason, latest.limit_name, partition.key
+        latest.reason, latest.limit_name, latest.left_units, partition.key
     FROM (SELECT * FROM attempt ORDER BY id DESC LIMIT :latest) AS latest
     JOIN job ON job.id = latest.job_id JOIN partition ON partition.id = job.partition_id
     JOIN upstream ON upstream.id = job.upstream_id

@@ -13,6 +13,7 @@ use crate::next::{JobNext, Next};
 use crate::reading::{Reading, Reason};
 use crate::store::SettleEnd;
 use crate::store::sqlite::sweep::Late;
+use crate::store::sqlite::usage::stored;
 
 /// What the answer says of one job.
 struct Said<'s> {
@@ -39,12 +40,14 @@ impl Settle<'_> {
             Standing::Awaited | Standing::Overtaken => queries::ATTEMPT_COMPLETE,
         };
         let Said { status, reading, .. } = self.said(part);
+        let left = self.left().filter(|_| !reading.reason.is_success());
         self.txn.conn.prepare_cached(query)?.execute(named_params! {
             ":job": part.job.0, ":n": part.n, ":call": self.settlement.call.0,
             ":sent": self.settlement.sent_at.as_nanos(), ":ended": self.txn.now.store.as_nanos(),
             ":status": status, ":reason": next.reason.name(),
             ":source": reading.source, ":limit": reading.limit,
             ":hint": reading.retry_at.map(|at| self.txn.now.to_store(at).as_nanos()),
+            ":left": left.map(stored),
             ":detail": reading.detail, ":connection": self.settlement.connection,
             ":redirect": self.settlement.redirect.as_ref().map(|redirect| &redirect.url),
         })?;

@@ -161,6 +161,7 @@ impl Settle<'_> {
         let held = set.execute(named_params! {
             ":id": self.carried.partition, ":now": self.txn.now.store.as_nanos(),
             ":reason": next.reason.name(), ":detail": detail,
+            ":until": next.hold_until.map(Timestamp::as_nanos),
         })?;
         if held == 0 {
             // It was held already, by a call that was under way beside this one.
@@ -168,6 +169,6 @@ impl Settle<'_> {
         }
         places::bump_block_seq(self.txn.conn)?;
         let reason = next.reason.name().to_owned();
-        Ok(Some(Held { key: self.columns.clone(), reason, detail }))
+        Ok(Some(Held { key: self.columns.clone(), reason, detail, until: next.hold_until }))
     }
 }

@@ -7,6 +7,7 @@ use paceline::store::views::UpstreamView;
 
 use crate::context::Context;
 use crate::render::text::{count, visible};
+use crate::render::time::Times;
 
 /// Holds that are told one by one.
 const TOLD: usize = 5;
@@ -20,7 +21,7 @@ pub async fn lines(
     let mut lines = Vec::new();
     for (name, upstream) in context.declared(store).await? {
         if named.is_empty() || named.contains(&name) {
-            lines.extend(of(&store.upstream(upstream).await?));
+            lines.extend(of(&store.upstream(upstream).await?, &context.times()));
         }
     }
     if lines.len() > TOLD {
@@ -30,13 +31,15 @@ pub async fn lines(
     Ok(lines)
 }
 
-fn of(view: &UpstreamView) -> Vec<String> {
+fn of(view: &UpstreamView, times: &Times) -> Vec<String> {
     let line = |hold: &paceline::report::why::Held<'_>| {
         let of = match key(&hold.key).as_str() {
             "" => view.name.clone(),
             key => format!("{} [{key}]", view.name),
         };
-        let why = visible(&format!("{of} ({}): {}", hold.reason, hold.detail)).into_owned();
+        let until = hold.until.map(|until| format!("; {}", times.left_alone(until)));
+        let why = format!("{of} ({}): {}{}", hold.reason, hold.detail, until.unwrap_or_default());
+        let why = visible(&why);
         format!("{why}\n    {}", hold.way_out)
     };
     held(view).iter().map(line).collect()

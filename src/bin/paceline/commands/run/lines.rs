@@ -22,9 +22,11 @@ pub fn told(event: &Event, times: &Times) -> Option<String> {
             let what = what(upstream, limit.as_deref(), &why::key(key));
             format!("{what} is closed by {reason} until {}", times.near_and_far(*until))
         }
-        Event::Held { upstream, key, reason, detail } => {
+        Event::Held { upstream, key, reason, detail, until } => {
             let key = key.as_ref().map(why::key).unwrap_or_default();
-            format!("{} is held ({reason}): {detail}", what(upstream, None, &key))
+            let until = until.map(|until| format!("; {}", times.left_alone(until)));
+            let until = until.unwrap_or_default();
+            format!("{} is held ({reason}): {detail}{until}", what(upstream, None, &key))
         }
         Event::Split { upstream, jobs, most } => format!(
             "{upstream}: a batch of {} was refused; the next ones carry at most {most}",
