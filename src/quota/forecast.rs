@@ -19,7 +19,10 @@ const RUNS: u64 = 64;
 const SHORTEST: u64 = 16;
 
 /// Of what a span of time has left a run takes at most this share: each part comes back at its own time.
-const PARTS: u64 = 32;
+const PARTS: u64 = 8;
+
+/// And what a run takes of it is entered in so many pieces, at their times.
+const PIECES: u64 = 8;
 
 /// Nothing is looked for further off than this.
 const HORIZON: Duration = Duration::from_secs(200 * 365 * 86_400);
@@ -228,6 +231,11 @@ impl<'u> Run<'u> {
                 (LimitRule::Concurrency(_), _) => {}
                 // A rate's slots begin where the run does.
                 (LimitRule::Rate(_), _) => drop(charge(rule, usage, units, slot, now)),
+                (LimitRule::Rolling(_), _) => {
+                    for (at, units) in pieces(units, slot, last) {
+                        drop(charge(rule, usage, units, at, now));
+                    }
+                }
                 _ => drop(charge(rule, usage, units, last, now)),
             }
             if let LimitRule::Budget(budget) = rule {
@@ -309,6 +317,17 @@ impl<'u> Run<'u> {
         let Some(limit) = limit.and_then(|name| self.upstream.limit(name)) else { return };
         *self.waited.entry(&limit.name).or_default() += span;
     }
+}
+
+/// Units that follow each other from `first` to `last`, in a few pieces; none is entered too early.
+fn pieces(units: u64, first: Timestamp, last: Timestamp) -> impl Iterator<Item = (Timestamp, u64)> {
+    let count = units.clamp(1, PIECES);
+    let span = last.since(first) / u32::try_from(count).unwrap_or(1);
+    (1..=count).map(move |n| {
+        let at = first + span * u32::try_from(n).unwrap_or(1);
+        let sent = |n: u64| units * n / count;
+        (if n == count { last } else { at }, sent(n) - sent(n - 1))
+    })
 }
 
 impl Group {
