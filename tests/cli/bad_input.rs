@@ -173,7 +173,9 @@ fn no_file_is_written_over_a_store() {
     bench.run("add shop --set isbn=1").ends(0);
     let whole = std::fs::read(bench.path("store.db")).unwrap();
     let other = ["--store", "other.db"];
-    for command in ["results --state queued -o", "results --sqlite", "add shop --set isbn= --rejects"] {
+    for command in
+        ["results --state queued -o", "results --sqlite", "add shop --set isbn= --rejects"]
+    {
         for file in ["store.db", "./quotas/../store.db"] {
             let said = bench.run(&format!("{command} {file}")).ends(2);
             said.complains(&["is a store of Paceline's own; choose another file"]);
