@@ -49,6 +49,9 @@ pub const MAX_PRIORITY: u8 = 9;
 /// Methods that a row may write in small letters; any other is taken in capitals alone.
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
+/// Characters of an address that cannot be called that are told.
+const SHOWN: usize = 200;
+
 /// The column that tells when what a URL leads to was last changed.
 pub const LASTMOD: &str = "lastmod";
 
@@ -325,10 +328,11 @@ impl<'a> Planner<'a> {
         }
         let frozen = self.fill(&address.filled, columns)?;
         // `url` itself was checked before; and where scheme and host are the template's own, encoded
-        // values behind them cannot make it wrong.
-        if !(address.is_url || address.host.is_some()) {
+        // values behind them cannot make it wrong, but for its length.
+        if !(address.is_url || address.host.is_some()) || frozen.len() > address::LONGEST {
             let checked = address.checked(columns).map_err(|error| self.filling(error, columns))?;
-            checked.map_err(|source| PlanError::Address { address: frozen.clone(), source })?;
+            let shown = || frozen.chars().take(SHOWN).collect();
+            checked.map_err(|source| PlanError::Address { address: shown(), source })?;
         }
         Ok(frozen)
     }

@@ -177,3 +177,17 @@ fn no_row_says_how_a_message_is_read() {
         bench.exec(&words, b"").ends(if name == "HOST" { 0 } else { 2 });
     }
 }
+
+#[test]
+fn an_address_too_long_to_be_sent_is_refused() {
+    let bench = Bench::new();
+    let url = |bytes: usize| format!("http://a.example/{}", "x".repeat(bytes - 17));
+    let lines = format!("{}\n{}\n", url(65_535), url(65_534));
+    let said = bench.run_with("add engine - --set k=1 --url {url}", lines.as_bytes()).ends(3);
+    said.tells(&["1 added, 1 rejected"]).complains(&["line 1 of stdin", "no more than 65534"]);
+    let said = bench
+        .run_with("add shop --csv -", format!("isbn\n1\n{}\n", "\u{e4}".repeat(11_000)).as_bytes());
+    said.ends(3)
+        .tells(&["1 added, 1 rejected"])
+        .complains(&["line 3 of stdin", "it has 66028 bytes"]);
+}
