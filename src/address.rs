@@ -2,6 +2,9 @@
 
 use url::{Host, Url};
 
+/// The longest address that HTTP clients take, in bytes as it is sent.
+pub const LONGEST: usize = 65_534;
+
 /// Why an address cannot be called.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
@@ -22,6 +25,9 @@ pub enum AddressError {
     /// A control character, which URL parsers drop without a word.
     #[error("it holds a line break or control character")]
     Control,
+    /// More bytes than any client sends.
+    #[error("it has {0} bytes, and no more than {LONGEST} can be sent")]
+    TooLong(usize),
     /// Secrets would go over the network as they are.
     #[error(
         "everybody on the way could read the secrets that go to http://{0}; write https (http only to this machine itself)"
@@ -46,7 +52,10 @@ pub fn parse(text: &str) -> Result<Url, AddressError> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err(AddressError::UserInfo);
     }
-    Ok(url)
+    match url.as_str().len() {
+        bytes if bytes > LONGEST => Err(AddressError::TooLong(bytes)),
+        _ => Ok(url),
+    }
 }
 
 /// Reads an address that secrets are sent to: over TLS, or not beyond this machine.

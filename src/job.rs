@@ -120,6 +120,8 @@ pub struct Request {
 /// What a row says of its own request beside its columns: word for word, never as a template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Own {
+    /// The method: capitals, or one of the usual ones in any letters.
+    pub method: Option<String>,
     /// Header fields, sent beside the others and instead of those of one name.
     pub headers: BTreeMap<String, String>,
     /// The body.

@@ -46,6 +46,12 @@ use templates::Templates;
 /// The highest priority.
 pub const MAX_PRIORITY: u8 = 9;
 
+/// Methods that a row may write in small letters; any other is taken in capitals alone.
+const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+
+/// Characters of an address that cannot be called that are told.
+const SHOWN: usize = 200;
+
 /// The column that tells when what a URL leads to was last changed.
 pub const LASTMOD: &str = "lastmod";
 
@@ -97,6 +103,8 @@ pub struct Planner<'a> {
     costs: Vec<&'a str>,
     /// Whether the file's headers or body hold secrets.
     sends_secrets: bool,
+    /// Whether a template or a limit's key has the column `method`, which is the call's then.
+    uses_method: bool,
 }
 
 impl<'a> Planner<'a> {
@@ -127,7 +135,9 @@ impl<'a> Planner<'a> {
         let has_secret =
             |text: &String| Template::parse(text).is_ok_and(|t| !t.secrets().is_empty());
         let sends_secrets = request.headers.values().chain(upstream.body()).any(has_secret);
-        let planner = Planner { upstream, options, templates, partition, costs, sends_secrets };
+        let uses_method = templates.uses("method") || partition.contains("method");
+        let planner =
+            Planner { upstream, options, templates, partition, costs, sends_secrets, uses_method };
         planner.check_known()?;
         Ok(planner)
     }
@@ -142,7 +152,7 @@ impl<'a> Planner<'a> {
     }
 
     /// The job of a row that says something of its own request. A `body` that a template uses is a
-    /// column like any other.
+    /// column like any other; a column `method` says nothing of the request.
     ///
     /// # Errors
     ///
@@ -157,8 +167,11 @@ impl<'a> Planner<'a> {
         for (name, value) in &self.options.set {
             columns.insert(name.clone(), value.clone());
         }
-        let method = self.method(&columns)?;
-        columns.insert("method".to_owned(), method.clone());
+        let method = self.method(&own)?;
+        // What nothing asks for is the row's own, whatever it means by it.
+        if self.uses_method || !columns.contains_key("method") {
+            columns.insert("method".to_owned(), method.clone());
+        }
         let url = self.url(&columns)?;
         self.complete(&mut columns, url.as_ref(), &method)?;
         self.check_values(&columns)?;
@@ -183,15 +196,16 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// `--method`, else the row's column, else the file's.
-    fn method(&self, columns: &Columns) -> Result<String, PlanError> {
-        let row = columns.get("method").filter(|method| !method.is_empty());
+    /// `--method`, else the row's own, else the file's.
+    fn method(&self, own: &Own) -> Result<String, PlanError> {
+        let row = own.method.as_deref().filter(|method| !method.is_empty());
         match (&self.options.method, row) {
             (Some(method), _) => Ok(method.clone()),
             (None, Some(method)) => {
                 let capitals = method.to_ascii_uppercase();
-                let bad = || PlanError::Method(method.clone());
-                is_method(&capitals).then_some(capitals).ok_or_else(bad)
+                let is_one = is_method(method) || METHODS.contains(&capitals.as_str());
+                let bad = || PlanError::Method(method.to_owned());
+                is_one.then_some(capitals).ok_or_else(bad)
             }
             (None, None) => Ok(self.upstream.request.method.clone()),
         }
@@ -317,10 +331,11 @@ impl<'a> Planner<'a> {
         }
         let frozen = self.fill(&address.filled, columns)?;
         // `url` itself was checked before; and where scheme and host are the template's own, encoded
-        // values behind them cannot make it wrong.
-        if !(address.is_url || address.host.is_some()) {
+        // values behind them cannot make it wrong, but for its length.
+        if !(address.is_url || address.host.is_some()) || frozen.len() > address::LONGEST {
             let checked = address.checked(columns).map_err(|error| self.filling(error, columns))?;
-            checked.map_err(|source| PlanError::Address { address: frozen.clone(), source })?;
+            let shown = || frozen.chars().take(SHOWN).collect();
+            checked.map_err(|source| PlanError::Address { address: shown(), source })?;
         }
         Ok(frozen)
     }

@@ -27,7 +27,7 @@ mod parse;
 use std::fmt;
 
 use crate::job::Columns;
-use encode::Writer;
+use encode::{Breaks, Writer};
 pub(crate) use parse::is_name;
 
 /// Where a value stands, and so how it is encoded.
@@ -42,7 +42,8 @@ pub enum Place {
     /// In a JSON body. Between quotes: escaped as the inside of a string. Elsewhere: a number,
     /// `true`, `false` or `null` as it is, all else as a string with its quotes.
     Json,
-    /// In an XML body: escaped as text.
+    /// In an XML body: escaped as text, and in a CDATA section as it is; refused where it holds a
+    /// character that XML has not.
     Xml,
     /// In a form body (`application/x-www-form-urlencoded`): percent-encoded, blank as `+`.
     Form,
@@ -134,6 +135,12 @@ pub enum TemplateError {
     /// A value would be two lines of the list it stands in.
     #[error("the value of column `{0}` holds a line break, which a list of lines cannot carry")]
     BreaksLine(String),
+    /// A value has a character that no XML document may have.
+    #[error("the value of column `{0}` holds a control character, which XML cannot carry")]
+    BreaksXml(String),
+    /// A secret's value has a character that no XML document may have.
+    #[error("the value of `{0}` holds a control character, which XML cannot carry")]
+    SecretBreaksXml(Secret),
     /// A secret's value would end the header it stands in.
     #[error(
         "the value of `{0}` holds a line break or control character, which a header cannot carry"
@@ -147,6 +154,18 @@ pub enum TemplateError {
         "`${{{0}}}` is no secret: `${{env:NAME}}`, `${{file:PATH}}`, `${{secret:NAME}}` or `${{token}}`"
     )]
     UnknownSecret(String),
+}
+
+impl TemplateError {
+    /// That the value of that column breaks what it stands in.
+    fn of_value(breaks: &Breaks, column: &str) -> TemplateError {
+        let column = column.to_owned();
+        match breaks {
+            Breaks::Header => TemplateError::BreaksHeader(column),
+            Breaks::Line => TemplateError::BreaksLine(column),
+            Breaks::Xml => TemplateError::BreaksXml(column),
+        }
+    }
 }
 
 impl Template {
@@ -241,7 +260,8 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// [`TemplateError::MissingColumn`], and [`TemplateError::BreaksHeader`] in a header.
+    /// [`TemplateError::MissingColumn`], [`TemplateError::BreaksHeader`] in a header, and
+    /// [`TemplateError::BreaksXml`] in XML.
     pub fn freeze(&self, columns: &Columns, place: Place) -> Result<String, TemplateError> {
         let mut out = Frozen::default();
         self.fill(&Values { columns, items: &[columns] }, place, &mut out)?;
@@ -293,11 +313,11 @@ impl Template {
                     out.text().push_str(text);
                 }
                 Part::Column(name) => {
-                    let breaks = |_| TemplateError::BreaksHeader(name.clone());
+                    let breaks = |breaks| TemplateError::of_value(&breaks, name);
                     writer.value(value(values.columns, name)?, out.text()).map_err(breaks)?;
                 }
                 Part::Items(name) => {
-                    let breaks = |_| TemplateError::BreaksLine(name.clone());
+                    let breaks = |breaks| TemplateError::of_value(&breaks, name);
                     let list = values.items.iter().map(|columns| value(columns, name));
                     let list = list.collect::<Result<Vec<_>, _>>()?;
                     writer.list(&list, out.text()).map_err(breaks)?;
@@ -334,7 +354,10 @@ impl Out for Rendered<'_> {
     fn secret(&mut self, secret: &Secret, writer: &mut Writer) -> Result<(), TemplateError> {
         let missing = || TemplateError::MissingSecret(secret.clone());
         let value = (self.secret)(secret).ok_or_else(missing)?;
-        let breaks = |_| TemplateError::SecretBreaksHeader(secret.clone());
+        let breaks = |breaks| match breaks {
+            Breaks::Xml => TemplateError::SecretBreaksXml(secret.clone()),
+            Breaks::Header | Breaks::Line => TemplateError::SecretBreaksHeader(secret.clone()),
+        };
         writer.value(&value, &mut self.text).map_err(breaks)
     }
 }

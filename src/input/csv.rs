@@ -266,6 +266,31 @@ mod tests {
         assert_eq!(tell(&text), ["2: it is longer than 1048576 bytes", "3: end"]);
     }
 
+    #[test]
+    fn a_quoted_value_too_long_is_one_row() {
+        let long = |line: &str| line.repeat(LONGEST / line.len() * 2);
+        // In short lines, in one long one, and with quotes that are doubled.
+        for inner in [long("777,evil\n"), long("x") + "\n777,evil\n", long("\"\"7,x\n")] {
+            let text = format!("a,b\n1,one\n2,\"{inner}\"\n3,three\n");
+            let lines = inner.matches('\n').count();
+            let last = format!("{}: 3|three", lines + 4);
+            assert_eq!(
+                tell(text.as_bytes()),
+                ["2: 1|one", "3: it is longer than 1048576 bytes", &last]
+            );
+        }
+        let open = format!("a,b\n2,\"{}\n3,three\n", long("x"));
+        assert_eq!(
+            tell(open.as_bytes()),
+            ["2: it is longer than 1048576 bytes", "3: 3|three"],
+            "a quote that is never closed takes its line alone"
+        );
+        let long_line = format!("a\n{}\n{}\nend\n", "x".repeat(LONGEST * 20), "\r".repeat(LONGEST));
+        let told = tell(long_line.as_bytes());
+        assert_eq!(told.first().map(String::as_str), Some("2: it is longer than 1048576 bytes"));
+        assert_eq!(told.last().map(String::as_str), Some("4: end"));
+    }
+
     const LONGEST: usize = super::super::LONGEST_ROW;
 
     #[test]

@@ -2,12 +2,15 @@
 //!
 //! A quote that is never closed would make one value of all the rest of a file. So records are cut
 //! out before they are parsed: a line whose quotes do not come out is bad by itself, and the next
-//! line is looked at afresh.
+//! line is looked at afresh. A record whose quotes do come out is bad as a whole where it is too long.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead};
 
-use super::{BadRow, LONGEST_ROW, RowProblem, read_line, without_break};
+use super::{BadRow, LONGEST_ROW, RowProblem, read_piece, skip_line, without_break};
+
+/// How far an open quote is followed, to tell a value too long from a quote that is never closed.
+const FARTHEST: usize = 8 * LONGEST_ROW;
 
 /// A record's bytes, or a line that is none.
 pub(super) enum Frame {
@@ -21,8 +24,8 @@ pub(super) enum Frame {
 pub(super) struct Frames<R> {
     input: R,
     delimiter: u8,
-    /// Lines that were looked at while a quote was open.
-    ahead: VecDeque<(Vec<u8>, bool)>,
+    /// Lines that are looked at, each in pieces of at most [`LONGEST_ROW`].
+    ahead: VecDeque<Vec<u8>>,
     /// Lines given out so far.
     line: u64,
 }
@@ -47,62 +50,85 @@ impl<R: BufRead> Frames<R> {
 
     /// The next record or bad line; blank lines are neither.
     pub(super) fn next(&mut self) -> io::Result<Option<Frame>> {
-        loop {
-            let Some((mut text, cut)) = self.line_at(0)? else { return Ok(None) };
-            self.ahead.pop_front();
+        while self.reads(0)? {
             self.line += 1;
-            if self.line == 1 && text.starts_with(b"\xef\xbb\xbf") {
-                text.drain(..3);
+            let Some(piece) = self.ahead.front_mut() else { break };
+            if self.line == 1 && piece.starts_with(b"\xef\xbb\xbf") {
+                piece.drain(..3);
             }
-            if without_break(&text).is_empty() {
-                continue;
+            if !without_break(piece).is_empty() {
+                return self.frame().map(Some);
             }
-            return self.frame(text, cut).map(Some);
+            self.ahead.pop_front();
         }
+        Ok(None)
     }
 
-    fn frame(&mut self, text: Vec<u8>, cut: bool) -> io::Result<Frame> {
-        let line = self.line;
-        let bad =
-            |problem| Ok(Frame::Bad(BadRow { line, raw: without_break(&text).to_vec(), problem }));
-        if cut {
-            return bad(RowProblem::TooLong);
-        }
-        let mut place = self.scan(Place::Start, &text);
-        let mut record = text.clone();
-        let mut more = 0;
-        while place == Ok(Place::Quoted) {
-            match self.line_at(more)? {
-                Some((next, false)) if record.len() + next.len() <= LONGEST_ROW => {
-                    record.extend_from_slice(&next);
-                    more += 1;
-                    place = self.scan(Place::Quoted, &next);
-                }
-                _ => return bad(RowProblem::OpenQuote),
+    fn frame(&mut self) -> io::Result<Frame> {
+        let (line, mut place) = (self.line, Place::Start);
+        let (mut pieces, mut size) = (0, 0);
+        let problem = loop {
+            if size > FARTHEST {
+                break Some(RowProblem::OpenQuote);
             }
+            let known = self.reads(pieces)?;
+            let Some(piece) = self.ahead.get(pieces).filter(|_| known) else {
+                break (place == Place::Quoted).then_some(RowProblem::OpenQuote);
+            };
+            match self.scan(place, piece) {
+                Ok(next) => place = next,
+                Err(problem) => break Some(problem),
+            }
+            pieces += 1;
+            size += piece.len();
+            if piece.ends_with(b"\n") && place != Place::Quoted {
+                break None;
+            }
+        };
+        if let Some(problem) = problem {
+            return self.bad_line(problem);
         }
-        if let Err(problem) = place {
-            return bad(problem);
+        let taken: Vec<Vec<u8>> = self.ahead.drain(..pieces).collect();
+        let breaks = taken.iter().filter(|piece| piece.ends_with(b"\n")).count();
+        self.line += u64::try_from(breaks.saturating_sub(1)).unwrap_or(0);
+        if size > LONGEST_ROW {
+            let raw = taken.first().map(|piece| without_break(piece).to_vec()).unwrap_or_default();
+            return Ok(Frame::Bad(BadRow { line, raw, problem: RowProblem::TooLong }));
         }
-        self.ahead.drain(..more);
-        self.line += u64::try_from(more).unwrap_or(0);
-        Ok(Frame::Record(line, without_break(&record).to_vec()))
+        let mut record = taken.concat();
+        record.truncate(without_break(&record).len());
+        Ok(Frame::Record(line, record))
     }
 
-    /// The line that lies `ahead` lines ahead; read where it was not yet.
-    fn line_at(&mut self, ahead: usize) -> io::Result<Option<(Vec<u8>, bool)>> {
+    /// Gives up the first line, and only that.
+    fn bad_line(&mut self, problem: RowProblem) -> io::Result<Frame> {
+        let end = self.ahead.iter().position(|piece| piece.ends_with(b"\n"));
+        let pieces = end.map_or(self.ahead.len(), |end| end + 1);
+        let taken: Vec<Vec<u8>> = self.ahead.drain(..pieces).collect();
+        if end.is_none() {
+            skip_line(&mut self.input)?;
+        }
+        let is_long = taken.iter().map(Vec::len).sum::<usize>() > LONGEST_ROW;
+        let problem = if is_long { RowProblem::TooLong } else { problem };
+        let raw = taken.first().map(|piece| without_break(piece).to_vec()).unwrap_or_default();
+        Ok(Frame::Bad(BadRow { line: self.line, raw, problem }))
+    }
+
+    /// Whether there is a piece that far ahead; it is read where it was not yet.
+    fn reads(&mut self, ahead: usize) -> io::Result<bool> {
         while self.ahead.len() <= ahead {
-            match read_line(&mut self.input)? {
-                Some(line) => self.ahead.push_back(line),
-                None => return Ok(None),
+            match read_piece(&mut self.input)? {
+                Some(piece) => self.ahead.push_back(piece),
+                None => return Ok(false),
             }
         }
-        Ok(self.ahead.get(ahead).cloned())
+        Ok(true)
     }
 
     /// Where a record stands at the end of `text`.
     fn scan(&self, mut place: Place, text: &[u8]) -> Result<Place, RowProblem> {
-        let body = without_break(text).len();
+        let is_cut = text.len() >= LONGEST_ROW && !text.ends_with(b"\n");
+        let body = if is_cut { text.len() } else { without_break(text).len() };
         for (at, byte) in text.iter().enumerate() {
             place = match (place, *byte) {
                 // The break is part of a value that is still open, and else the record's end.

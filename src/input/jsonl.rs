@@ -1,4 +1,5 @@
-//! JSON lines: an object a line, its fields being columns; `headers` and `body` are of the request.
+//! JSON lines: an object a line, its fields being columns; `headers` and `body` are of the request, and
+//! `method` is both.
 //!
 //! ```
 //! use paceline::input::Input;
@@ -92,6 +93,9 @@ fn parts(raw: &[u8]) -> Result<(Columns, Own), RowProblem> {
             "body" => own.body = Some(text),
             "" => return Err(RowProblem::Nameless),
             _ => {
+                if name == "method" {
+                    own.method = Some(text.clone());
+                }
                 columns.insert(name, text);
             }
         }

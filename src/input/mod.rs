@@ -162,16 +162,20 @@ fn are(count: &usize, one: &str) -> String {
 
 /// One line with its break, and whether it was cut at [`LONGEST_ROW`]; `None` at the end.
 fn read_line(input: &mut impl BufRead) -> io::Result<Option<(Vec<u8>, bool)>> {
-    let mut line = Vec::new();
-    let most = u64::try_from(LONGEST_ROW).unwrap_or(u64::MAX);
-    if input.by_ref().take(most).read_until(b'\n', &mut line)? == 0 {
-        return Ok(None);
-    }
+    let Some(line) = read_piece(input)? else { return Ok(None) };
     let cut = line.len() >= LONGEST_ROW && !line.ends_with(b"\n");
     if cut {
         skip_line(input)?;
     }
     Ok(Some((line, cut)))
+}
+
+/// A line with its break, or as much of one as [`LONGEST_ROW`] lets through; `None` at the end.
+fn read_piece(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
+    let mut piece = Vec::new();
+    let most = u64::try_from(LONGEST_ROW).unwrap_or(u64::MAX);
+    let read = input.by_ref().take(most).read_until(b'\n', &mut piece)?;
+    Ok((read > 0).then_some(piece))
 }
 
 fn skip_line(input: &mut impl BufRead) -> io::Result<()> {

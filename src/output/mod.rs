@@ -59,10 +59,10 @@ impl<W: Write> CsvOut<W> {
     }
 }
 
-/// A row's value of that name; `columns.NAME` is found in its object `columns`.
+/// A row's value of that name; `columns.NAME` is found in its object `columns`, where that has it.
 pub fn value<'r>(row: &'r Map<String, Value>, name: &str) -> Option<&'r Value> {
-    let column = || row.get("columns")?.get(name.strip_prefix("columns.")?);
-    row.get(name).or_else(column)
+    let column = name.strip_prefix("columns.").and_then(|name| row.get("columns")?.get(name));
+    column.or_else(|| row.get(name))
 }
 
 fn cell(value: &Value) -> String {

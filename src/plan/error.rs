@@ -129,6 +129,12 @@ pub enum PlanError {
     /// No header name.
     #[error("`{0}` is no header name")]
     HeaderName(String),
+    /// A header that says how the message is read.
+    #[error("header `{0}` is set by the sender; leave it out")]
+    Framing(String),
+    /// A host other than that of the address.
+    #[error("the host is the address's, and no header of a row; leave `Host` out")]
+    HostHeader,
     /// A header whose value is not on one line.
     #[error("the value of header `{0}` holds a line break or control character")]
     HeaderValue(String),

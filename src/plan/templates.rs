@@ -8,7 +8,7 @@ use super::{AddOptions, PlanError};
 use crate::address::{self, AddressError};
 use crate::job::{Columns, Own};
 use crate::quota::Upstream;
-use crate::quota::declare::is_token;
+use crate::quota::declare::{is_framing, is_token};
 use crate::template::{Place, Secret, Template, TemplateError};
 
 /// Methods whose calls carry the file's body only where the file itself is about them.
@@ -222,6 +222,9 @@ fn check_header(name: &str, value: &str) -> Result<(), PlanError> {
     if !is_token(name) {
         return Err(PlanError::HeaderName(name.to_owned()));
     }
+    if is_framing(name) {
+        return Err(PlanError::Framing(name.to_owned()));
+    }
     if value.chars().any(char::is_control) {
         return Err(PlanError::HeaderValue(name.to_owned()));
     }
@@ -235,6 +238,10 @@ pub(super) fn own_headers(
 ) -> Result<(), PlanError> {
     for (name, value) in &own.headers {
         check_header(name, value)?;
+        // Limits and secrets go by the address; a row must not have it answered by another site.
+        if name.eq_ignore_ascii_case("host") {
+            return Err(PlanError::HostHeader);
+        }
         headers.retain(|known, _| !known.eq_ignore_ascii_case(name));
         headers.insert(name.clone(), Template::literal(value));
     }

@@ -20,6 +20,13 @@ fn plan_with(text: &str, options: AddOptions, pairs: &[(&str, &str)]) -> Result<
     Planner::new(&upstream(text), options)?.plan(row(pairs))
 }
 
+/// A row that says its own method, in a column too.
+fn by(text: &str, method: &str) -> Result<NewJob, PlanError> {
+    let own = Own { method: Some(method.to_owned()), ..Own::default() };
+    let row = row(&[("isbn", "1"), ("method", method)]);
+    Planner::new(&upstream(text), AddOptions::default())?.plan_own(row, own)
+}
+
 const STOCK: &str = r#"
 [columns.warehouse]
 one_of = ["north", "south"]
@@ -191,6 +198,21 @@ fn addresses_that_cannot_be_called_are_refused() {
 }
 
 #[test]
+fn a_method_is_said_and_no_column() {
+    let job = plan(STOCK, &[("isbn", "1"), ("method", "delete")]).unwrap();
+    assert_eq!((job.request.method.as_str(), job.columns["method"].as_str()), ("GET", "delete"));
+    let method = |job: NewJob| (job.request.method, job.columns["method"].clone());
+    assert_eq!(method(by(STOCK, "put").unwrap()), ("PUT".to_owned(), "put".to_owned()));
+    assert_eq!(method(by(STOCK, "PURGE").unwrap()).0, "PURGE");
+    // A limit counts by what is sent.
+    let counted = STOCK.replace("key = [\"warehouse\"]", "key = [\"method\"]");
+    let job = by(&counted, "put").unwrap();
+    assert_eq!(job.partition["method"], "PUT");
+    let job = plan(&counted, &[("isbn", "1"), ("method", "delete")]).unwrap();
+    assert_eq!(job.partition["method"], "GET");
+}
+
+#[test]
 fn other_bad_values_are_refused() {
     let error = plan(STOCK, &[("isbn", "1"), ("warehouse", "west")]).unwrap_err();
     assert_eq!(error.to_string(), "`west` is not allowed in the column `warehouse`: north, south");
@@ -198,8 +220,9 @@ fn other_bad_values_are_refused() {
     assert!(matches!(error, PlanError::Fill { .. }), "{error}");
     let options = AddOptions { priority: 10, ..AddOptions::default() };
     assert_eq!(plan_with(STOCK, options, &[]).unwrap_err(), PlanError::Priority(10));
-    let error = plan(STOCK, &[("isbn", "1"), ("method", "stand ard")]).unwrap_err();
-    assert_eq!(error, PlanError::Method("stand ard".to_owned()));
+    for bad in ["stand ard", "Hardcover"] {
+        assert_eq!(by(STOCK, bad).unwrap_err(), PlanError::Method(bad.to_owned()));
+    }
     let headers = row(&[("X-A", "a\nb")]);
     let options = AddOptions { headers, ..AddOptions::default() };
     let error = plan_with(STOCK, options, &[("isbn", "1")]).unwrap_err();

@@ -295,11 +295,13 @@ pub trait Store: Clone + Send + Sync + 'static {
         latest_by: Option<String>,
     ) -> impl Future<Output = Result<Vec<Cursor>, StoreError>> + Send;
 
-    /// How many ended jobs that fit the filter, after the cursor, were answered and have no kept body.
+    /// How many ended jobs that fit the filter, after the cursor, were answered and have no kept body;
+    /// with `whole` those too whose body was cut.
     fn bodiless(
         &self,
         filter: Filter,
         after: Option<Cursor>,
+        whole: bool,
     ) -> impl Future<Output = Result<u64, StoreError>> + Send;
 
     /// The names that the results of ended jobs that fit the filter have.

@@ -9,15 +9,28 @@ use super::Place;
 /// Everything but what RFC 3986 section 2.3 calls unreserved.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// A value that its place cannot carry.
-pub(super) struct Breaks;
+const CDATA_OPEN: &str = "<![CDATA[";
+const CDATA_CLOSE: &str = "]]>";
+
+/// A [`CDATA_CLOSE`] that does not end its section: it is parted between two.
+const CDATA_SPLIT: &str = "]]]]><![CDATA[>";
+
+/// What a value breaks, where its place cannot carry it.
+pub(super) enum Breaks {
+    /// A header's one line.
+    Header,
+    /// A line of a list.
+    Line,
+    /// The document: XML has no such character.
+    Xml,
+}
 
 /// Encodes values, knowing what stands before them.
 pub(super) struct Writer {
     place: Place,
     /// Nothing was written yet.
     first: bool,
-    /// JSON: between quotes.
+    /// JSON: between quotes. XML: in a CDATA section.
     quoted: bool,
 }
 
@@ -29,9 +42,21 @@ impl Writer {
     /// Takes note of the template's own text.
     pub(super) fn text(&mut self, text: &str) {
         self.first = false;
-        if self.place != Place::Json {
-            return;
+        match self.place {
+            Place::Json => self.json_text(text),
+            Place::Xml => self.xml_text(text),
+            Place::Url | Place::Header | Place::Form | Place::Plain => {}
         }
+    }
+
+    fn xml_text(&mut self, text: &str) {
+        let (open, close) = (text.rfind(CDATA_OPEN), text.rfind(CDATA_CLOSE));
+        if open.is_some() || close.is_some() {
+            self.quoted = open > close;
+        }
+    }
+
+    fn json_text(&mut self, text: &str) {
         let mut escaped = false;
         for byte in text.bytes() {
             match byte {
@@ -59,7 +84,7 @@ impl Writer {
         out.push_str(open);
         for (n, value) in values.iter().enumerate() {
             if between == "\n" && value.contains(['\n', '\r']) {
-                return Err(Breaks);
+                return Err(Breaks::Line);
             }
             if n > 0 {
                 out.push_str(between);
@@ -76,10 +101,14 @@ impl Writer {
         match self.place {
             Place::Url if first => whole_url(value, out),
             Place::Url => out.extend(utf8_percent_encode(value, RESERVED)),
-            Place::Header if value.chars().any(char::is_control) => return Err(Breaks),
+            Place::Header if value.chars().any(char::is_control) => {
+                return Err(Breaks::Header);
+            }
             Place::Header | Place::Plain => out.push_str(value),
             Place::Json if self.quoted => json_inside(value, out),
             Place::Json => json_value(value, out),
+            Place::Xml if !value.chars().all(is_xml) => return Err(Breaks::Xml),
+            Place::Xml if self.quoted => out.push_str(&value.replace(CDATA_CLOSE, CDATA_SPLIT)),
             Place::Xml => xml_text(value, out),
             Place::Form => form(value, out),
         }
@@ -136,6 +165,11 @@ fn json_value(value: &str, out: &mut String) {
         json_inside(value, out);
         out.push('"');
     }
+}
+
+/// The characters that a document may have (XML 1.0, production 2).
+const fn is_xml(c: char) -> bool {
+    matches!(c, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..)
 }
 
 fn xml_text(value: &str, out: &mut String) {

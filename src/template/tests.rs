@@ -58,6 +58,11 @@ fn values_are_encoded_for_their_place() {
     assert_eq!(at("{v}", Place::Url, "https://a/{b}?c=d e"), "https://a/%7Bb%7D?c=d e");
     assert_eq!(at("v={v}", Place::Form, "a b+c"), "v=a+b%2Bc");
     assert_eq!(at("<v>{v}</v>", Place::Xml, "a<b & 'c'"), "<v>a&lt;b &amp; &apos;c&apos;</v>");
+    let cdata = "<v><![CDATA[{v}]]></v><w>{v}</w>";
+    assert_eq!(
+        at(cdata, Place::Xml, "a<b]]>"),
+        "<v><![CDATA[a<b]]]]><![CDATA[>]]></v><w>a&lt;b]]&gt;</w>"
+    );
     assert_eq!(at("{\"v\": \"{v}\"}", Place::Json, "a\"\n\u{1}"), "{\"v\": \"a\\\"\\n\\u0001\"}");
     assert_eq!(at("{\"v\": {v}}", Place::Json, "12.5"), "{\"v\": 12.5}");
     assert_eq!(at("{\"v\": {v}}", Place::Json, "1, \"w\": 2"), "{\"v\": \"1, \\\"w\\\": 2\"}");
@@ -179,4 +184,18 @@ fn a_job_alone_is_a_batch_of_one() {
     assert_eq!(template.shared_columns(), ["h"]);
     assert!(template.is_batch());
     assert!(!Template::parse("{items}").unwrap().is_batch());
+}
+
+#[test]
+fn xml_has_no_control_characters() {
+    let template = Template::parse("<v>{v}</v>").unwrap();
+    for (value, fits) in
+        [("a\u{1}b", false), ("\u{fffe}", false), ("a\tb\r\n\u{1f4d6}\u{7f}", true)]
+    {
+        let columns = Columns::from([("v".to_owned(), value.to_owned())]);
+        let frozen = template.freeze(&columns, Place::Xml);
+        assert_eq!(frozen.is_ok(), fits, "{value:?}: {frozen:?}");
+        let bad = Err(TemplateError::BreaksXml("v".to_owned()));
+        assert!(fits || frozen == bad, "{frozen:?}");
+    }
 }

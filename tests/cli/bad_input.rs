@@ -166,3 +166,27 @@ fn a_load_that_does_not_exist_is_a_slip_of_the_pen() {
         bench.run(&format!("{command} --load sprin")).ends(2).complains(&["did you mean `spring`"]);
     }
 }
+
+#[test]
+fn no_file_is_written_over_a_store() {
+    let bench = Bench::new();
+    bench.run("add shop --set isbn=1").ends(0);
+    let whole = std::fs::read(bench.path("store.db")).unwrap();
+    let other = ["--store", "other.db"];
+    for command in
+        ["results --state queued -o", "results --sqlite", "add shop --set isbn= --rejects"]
+    {
+        for file in ["store.db", "./quotas/../store.db"] {
+            let said = bench.run(&format!("{command} {file}")).ends(2);
+            said.complains(&["is a store of Paceline's own; choose another file"]);
+        }
+        let words: Vec<&str> = command.split(' ').chain(["store.db"]).chain(other).collect();
+        bench.exec(&words, b"").ends(2).complains(&["is a store of Paceline's own"]);
+    }
+    bench.write("store.db-wal", "");
+    bench.run("results -o store.db-wal").ends(2).complains(&["is a store of Paceline's own"]);
+    assert_eq!(std::fs::read(bench.path("store.db")).unwrap(), whole);
+    bench.run("results --state queued -o out.csv").ends(0);
+    bench.run("results --state queued -o out.csv").ends(0);
+    assert!(std::fs::read_to_string(bench.path("out.csv")).unwrap().starts_with("id,"));
+}

@@ -147,3 +147,47 @@ fn the_order_comes_from_a_column() {
     assert_eq!(order, ["4", "2", "3", "1"]);
     bench.run("add shop --csv c.csv --priority-from sen").ends(2).complains(&["`sen` is missing"]);
 }
+
+#[test]
+fn a_column_is_no_method() {
+    let bench = Bench::new();
+    bench.run_with("add shop --csv -", b"isbn,method\n1,delete\n2,Hardcover\n").ends(0);
+    let jobs = bench.json("jobs");
+    assert_eq!((&jobs[0]["method"], &jobs[1]["method"]), (&"GET".into(), &"GET".into()));
+    bench.run("cancel --upstream shop --yes").ends(0);
+    let told = bench.run("results --state cancelled --fields isbn,method").ends(0);
+    assert_eq!(told.out, "isbn,method\n1,delete\n2,Hardcover\n");
+    bench
+        .run_with("add shop --jsonl -", b"{\"isbn\": 1, \"method\": \"Hardcover\"}\n")
+        .ends(3)
+        .complains(&["line 1 of stdin: `Hardcover` is no method"]);
+}
+
+#[test]
+fn no_row_says_how_a_message_is_read() {
+    let bench = Bench::new();
+    for name in ["Content-Length", "transfer-encoding", "Connection", "Upgrade", "HOST"] {
+        let line =
+            format!("{{\"isbn\": 1, \"headers\": {{\"{name}\": \"3\"}}}}\n{{\"isbn\": 2}}\n");
+        let said = bench.run_with("add shop --jsonl - --dedupe none", line.as_bytes()).ends(3);
+        said.tells(&["1 added, 1 rejected"]).complains(&["line 1 of stdin: ", "leave "]);
+        let header = format!("{name}: 3");
+        let words = ["add", "shop", "--set", "isbn=1", "--header", &header, "--dedupe", "none"];
+        // A person may call a machine by another name than that of its site.
+        bench.exec(&words, b"").ends(if name == "HOST" { 0 } else { 2 });
+    }
+}
+
+#[test]
+fn an_address_too_long_to_be_sent_is_refused() {
+    let bench = Bench::new();
+    let url = |bytes: usize| format!("http://a.example/{}", "x".repeat(bytes - 17));
+    let lines = format!("{}\n{}\n", url(65_535), url(65_534));
+    let said = bench.run_with("add engine - --set k=1 --url {url}", lines.as_bytes()).ends(3);
+    said.tells(&["1 added, 1 rejected"]).complains(&["line 1 of stdin", "no more than 65534"]);
+    let said = bench
+        .run_with("add shop --csv -", format!("isbn\n1\n{}\n", "\u{e4}".repeat(11_000)).as_bytes());
+    said.ends(3)
+        .tells(&["1 added, 1 rejected"])
+        .complains(&["line 3 of stdin", "it has 66028 bytes"]);
+}

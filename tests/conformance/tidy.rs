@@ -107,13 +107,19 @@ pub fn a_result_has_the_body_of_its_last_attempt_alone<S: Store>(make: Make<'_, 
     refused.status = Some(503);
     w.settle(refused);
     let bodies = || w.wait(w.store.last_bodies(vec![job])).unwrap();
-    let bodiless = |after| w.wait(w.store.bodiless(Filter::default(), after)).unwrap();
-    assert_eq!((bodies().remove(&job), bodiless(None)), (body, 0), "whole, and not ended yet");
+    let bodiless = |after| w.wait(w.store.bodiless(Filter::default(), after, false)).unwrap();
+    assert_eq!((bodies().remove(&job), bodiless(None)), (body.clone(), 0), "whole, and not ended yet");
     w.pass(secs(60));
     let mut done = w.answer(&w.one(), said(Reason::Ok));
     done.status = Some(200);
     w.settle(done);
     assert_eq!((bodies().remove(&job), bodiless(None)), (None, 1), "a refusal's body is no result");
+    let cut = w.add(2, &[])[0];
+    let mut done = w.answer(&w.one(), said(Reason::Ok));
+    (done.status, done.body) = (Some(200), body);
+    w.settle(done);
+    let whole = w.wait(w.store.bodiless(Filter::default(), None, true)).unwrap();
+    assert_eq!((bodiless(None), whole), (1, 2), "what was cut is not whole: {cut:?}");
     let all = w.wait(w.store.ended(Filter::default(), None, None)).unwrap();
     assert_eq!(bodiless(all.last().copied()), 0);
 }

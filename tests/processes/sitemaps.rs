@@ -100,9 +100,16 @@ fn what_cannot_be_fetched_is_told_and_the_rest_goes_on() {
     let jobs = world.jobs();
     assert_eq!(jobs.get("queued"), Some(&3), "{jobs:?}");
     assert_eq!(jobs.len(), 1, "a fetch is no job of this store: {jobs:?}");
-    let ran = world.run(&["add", "shop", "--set", "id=1", "--sitemap", &world.url("/gone.xml")]);
-    assert_eq!(ran.code, 1, "{ran}");
-    assert!(ran.stderr.contains("404 not_found"), "{ran}");
+    let gone = world.url("/gone.xml");
+    for more in [&[][..], &["--strict"]] {
+        let add = ["add", "shop", "--set", "id=1", "--json", "--sitemap", &gone];
+        let ran = world.run(&[&add, more].concat());
+        assert_eq!(ran.code, 3, "{ran}");
+        let told = format!("{gone}: the sitemap is not read: 404 not_found");
+        assert!(ran.stderr.contains(&told), "{ran}");
+        let told: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!((&told["added"], &told["rejected"]), (&0.into(), &1.into()), "{ran}");
+    }
 }
 
 #[test]
@@ -116,7 +123,10 @@ fn a_site_that_asks_for_an_hour_is_not_waited_for() {
     let ran = world.run(&["add", "shop", "--set", "id=1", "--sitemap", &url]);
     assert_eq!(ran.code, 3, "{ran}");
     assert!(ran.stderr.contains("1.xml is not read: 429 rate_limited: "), "{ran}");
-    assert!(ran.stderr.contains("it would take longer than 10 min"), "{ran}");
+    assert!(
+        ran.stderr.contains("it would take longer than 10 min: its site asks for 1 h"),
+        "{ran}"
+    );
     assert!(ran.stderr.contains("2.xml is not read: no call was made: "), "{ran}");
     assert_eq!(world.count(), 2, "the site is left alone");
 }

@@ -133,10 +133,24 @@ pub(super) fn header_name(report: &Report, at: At, name: &str) {
         let fix = "write letters, digits and hyphens, such as X-Api-Key";
         report.problem(at, format!("`{name}` is no header name"), fix);
     }
-    let framing = ["content-length", "transfer-encoding", "connection"];
-    if framing.contains(&name.to_ascii_lowercase().as_str()) {
+    if is_framing(name) {
         report.problem(at, format!("header `{name}` is set by the sender"), "remove it");
     }
+}
+
+/// A header that says how the message, or the connection, is read (RFC 9110 section 7.6.1): the sender's own.
+pub(crate) fn is_framing(name: &str) -> bool {
+    const FRAMING: [&str; 8] = [
+        "connection",
+        "content-length",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    ];
+    FRAMING.iter().any(|framing| name.eq_ignore_ascii_case(framing))
 }
 
 /// RFC 9110 section 5.6.2.

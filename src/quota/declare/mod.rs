@@ -59,7 +59,7 @@ use fields::Fields;
 use node::{At, Table};
 use report::Report;
 
-pub(crate) use check::{is_method, is_token};
+pub(crate) use check::{is_framing, is_method, is_token};
 pub use lines::{Line, lines};
 pub use report::{DeclareError, Problem, Source};
 pub use suggest::nearest;

@@ -243,8 +243,13 @@ impl Store for SqliteStore {
         self.read(|conn, _| results::ended(conn, &filter, after, latest_by.as_deref()))
     }
 
-    async fn bodiless(&self, filter: Filter, after: Option<Cursor>) -> Result<u64, StoreError> {
-        self.read(|conn, _| results::bodiless(conn, &filter, after))
+    async fn bodiless(
+        &self,
+        filter: Filter,
+        after: Option<Cursor>,
+        whole: bool,
+    ) -> Result<u64, StoreError> {
+        self.read(|conn, _| results::bodiless(conn, &filter, after, whole))
     }
 
     async fn result_names(&self, filter: Filter) -> Result<ResultNames, StoreError> {

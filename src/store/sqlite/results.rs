@@ -45,14 +45,16 @@ pub(super) fn ended(
     rows.collect()
 }
 
-/// Ended jobs that fit the filter, were answered, and whose answer was not kept.
+/// Ended jobs that fit the filter, were answered, and whose answer was not kept, or not `whole`.
 pub(super) fn bodiless(
     conn: &Connection,
     filter: &Filter,
     after: Option<Cursor>,
+    whole: bool,
 ) -> rusqlite::Result<u64> {
     let (condition, mut values) = queries::job_filter(filter);
     values.extend(place(after).map(Value::from));
+    values.push(Value::from(!whole));
     let sql = queries::bodiless_where(&condition);
     let count: i64 = conn.query_row(&sql, params_from_iter(values), |row| row.get(0))?;
     Ok(u64::try_from(count).unwrap_or(0))

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use paceline::store::{Cursor, NoCursor};
 
 use super::select::{Pair, Select};
 use crate::render::time::Moment;
@@ -175,9 +176,9 @@ pub struct ResultsArgs {
     /// Of several jobs with the same value of this column only the one that ended last
     #[arg(long, value_name = "COLUMN")]
     pub latest_by: Option<String>,
-    /// Only what ended after this cursor
+    /// Only what ended after this cursor; an empty one is before all
     #[arg(long, value_name = "CURSOR")]
-    pub after: Option<paceline::store::Cursor>,
+    pub after: Option<After>,
     /// At most this many
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
@@ -196,6 +197,26 @@ pub struct ResultsArgs {
     /// Which jobs.
     #[command(flatten)]
     pub select: Select,
+}
+
+/// A cursor as typed.
+#[derive(Clone, Copy, Debug)]
+pub struct After(Option<Cursor>);
+
+impl std::str::FromStr for After {
+    type Err = NoCursor;
+
+    fn from_str(text: &str) -> Result<After, NoCursor> {
+        let is_first = text.trim().is_empty();
+        Ok(After(if is_first { None } else { Some(text.parse()?) }))
+    }
+}
+
+impl ResultsArgs {
+    /// The cursor to go on from.
+    pub fn after(&self) -> Option<Cursor> {
+        self.after.and_then(|after| after.0)
+    }
 }
 
 /// How results are written.

@@ -1,5 +1,6 @@
 //! How things look to people.
 
+pub mod file;
 pub mod out;
 pub mod table;
 pub mod text;

@@ -277,14 +277,16 @@ pub(in crate::store::sqlite) fn ended_latest_where(condition: &str) -> String {
     )
 }
 
-/// Answered jobs whose answer was not kept; after the condition's values: the cursor's two.
+/// Answered jobs whose answer was not kept; after the condition's values: the cursor's two, and whether a
+/// cut answer will do.
 pub(in crate::store::sqlite) fn bodiless_where(condition: &str) -> String {
     format!(
         "SELECT count(*) FROM job INDEXED BY job_ended \
          WHERE {condition} AND job.ended_at IS NOT NULL AND (job.ended_at, job.id) > (?, ?) \
          AND EXISTS (SELECT 1 FROM attempt WHERE job_id = job.id AND n = job.attempts \
                      AND status IS NOT NULL \
-                     AND NOT EXISTS (SELECT 1 FROM body WHERE body.call_id = attempt.call_id))"
+                     AND NOT EXISTS (SELECT 1 FROM body \
+                                     WHERE body.call_id = attempt.call_id AND cut <= ?))"
     )
 }
 

@@ -19,6 +19,7 @@ use paceline::quota::Upstream;
 use paceline::quota::library::Library;
 use paceline::report::words::span;
 use paceline::store::sqlite::{Options, SqliteStore};
+use paceline::store::views::AttemptView;
 use paceline::store::{AttemptFilter, Filter, Store as _};
 use tokio::sync::watch;
 use url::Url;
@@ -35,6 +36,11 @@ const PATIENCE: Duration = Duration::from_secs(10 * 60);
 
 /// A wait that is worth a line.
 const LONG: Duration = Duration::from_secs(5);
+
+/// Its site does not give it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NotFetched(String);
 
 /// What is fetched.
 #[derive(Debug)]
@@ -163,18 +169,23 @@ async fn outcome(store: &SqliteStore, upstream: &Arc<Upstream>, id: JobId) -> an
     let filter = AttemptFilter { job: Some(id), ..AttemptFilter::default() };
     let attempts = store.attempts(filter).await?;
     if let Some(wait) = &job.waiting {
-        bail!("{}: {}", wait.reason, wait.detail);
+        bail!(NotFetched(format!("{}: {}", wait.reason, wait.detail)));
     }
     let Some(last) = attempts.last() else {
-        bail!("no call was made: {}", job.detail.as_deref().unwrap_or("its site is waited for"));
+        let why = job.detail.as_deref().unwrap_or("its site is waited for");
+        bail!(NotFetched(format!("no call was made: {why}")));
     };
+    let late = if job.state == JobState::Expired { late(last) } else { String::new() };
     let status = last.status.map_or_else(|| "no answer".to_owned(), |status| status.to_string());
     let reason = last.reason.as_deref().unwrap_or("lost");
     let detail = last.detail.as_deref().unwrap_or_default();
-    let late = if job.state == JobState::Expired {
-        format!("; it would take longer than {}", span(PATIENCE))
-    } else {
-        String::new()
-    };
-    bail!("{status} {reason}: {detail}{late}")
+    bail!(NotFetched(format!("{status} {reason}: {detail}{late}")))
+}
+
+/// That it is not waited for, and how long its site asks to wait.
+fn late(last: &AttemptView) -> String {
+    let heard_at = last.ended_at.unwrap_or(last.sent_at);
+    let asked =
+        last.hint_at.map(|hint| format!(": its site asks for {}", span(hint.since(heard_at))));
+    format!("; it would take longer than {}{}", span(PATIENCE), asked.unwrap_or_default())
 }

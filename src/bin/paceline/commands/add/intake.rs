@@ -14,7 +14,8 @@ use paceline::plan::{LASTMOD, Lastmod, Planner};
 use super::progress::Progress;
 use super::source::{Item, Rows};
 use crate::context::Context;
-use crate::exit::{Usage, wrong};
+use crate::exit::wrong;
+use crate::render::file;
 use crate::render::text::{count, cut};
 use crate::render::time::Times;
 
@@ -242,9 +243,7 @@ impl<'a> Rejects<'a> {
                 return wrong("--rejects names the file that is read; choose another");
             }
             Some(path) => {
-                let made = File::create(path).map_err(|error| {
-                    Usage(format!("--rejects: `{}` cannot be written: {error}", path.display()))
-                })?;
+                let made = file::make("--rejects", path, context)?;
                 Some((path.to_owned(), BufWriter::new(made)))
             }
             None => None,

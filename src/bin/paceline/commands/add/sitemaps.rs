@@ -13,7 +13,7 @@ use paceline::address;
 use paceline::input::sitemap::{Entry, MOST_ENTRIES, Sitemap};
 use url::Url;
 
-use super::fetch::Fetcher;
+use super::fetch::{Fetcher, NotFetched};
 use super::place::{Place, Reach, again, text};
 use super::source::Item;
 use crate::context::Context;
@@ -125,15 +125,23 @@ impl Sitemaps {
         }
     }
 
-    /// All its rows; `place` is told which sitemap the last one is of.
+    /// All its rows; `place` is told which sitemap the last one is of. Where the site does not give it,
+    /// that is all there is to tell.
     pub fn walk(&self, place: Rc<RefCell<String>>) -> anyhow::Result<Walk> {
         let mut walk = Walk {
             shared: Rc::clone(&self.shared),
             open: Vec::new(),
             seen: BTreeSet::new(),
+            failed: None,
             place,
         };
-        walk.enter(self.root.clone())?;
+        match walk.enter(self.root.clone()) {
+            Err(error) if error.is::<NotFetched>() => {
+                *walk.place.borrow_mut() = format!(" of {}", self.root);
+                walk.failed = Some(format!("the sitemap is not read: {error}"));
+            }
+            entered => entered?,
+        }
         Ok(walk)
     }
 }
@@ -167,6 +175,8 @@ pub struct Walk {
     /// The one that is read, and the indexes that led to it.
     open: Vec<(Location, Sitemap<Box<dyn BufRead>>)>,
     seen: BTreeSet<Location>,
+    /// Why there is nothing to go over.
+    failed: Option<String>,
     place: Rc<RefCell<String>>,
 }
 
@@ -204,6 +214,9 @@ impl Iterator for Walk {
     type Item = Item;
 
     fn next(&mut self) -> Option<Item> {
+        if let Some(problem) = self.failed.take() {
+            return Some(Item::Bad { line: 0, raw: Vec::new(), problem });
+        }
         loop {
             let (location, sitemap) = self.open.last_mut()?;
             let entry = sitemap.next();

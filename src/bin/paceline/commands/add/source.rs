@@ -77,9 +77,13 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// The last row, for people.
+    /// The last row, for people; what is wrong with the whole has line 0.
     pub fn name(&self, line: u64) -> String {
-        format!("{} {line}{}", self.noun, self.place.borrow())
+        let place = self.place.borrow();
+        match line {
+            0 => place.strip_prefix(" of ").unwrap_or(&place).to_owned(),
+            _ => format!("{} {line}{place}", self.noun),
+        }
     }
 
     /// What the last row is one of, as in ` of x.csv`.

@@ -49,9 +49,15 @@ impl Bodies {
         let named = args.fields.iter().flatten().find(|name| BODY.contains(&name.as_str()));
         let wanted = named.or_else(|| args.field.first().map(|field| &field.name));
         if let Some(wanted) = wanted {
-            let missing = store.bodiless(filter.clone(), args.after).await?;
+            let missing = store.bodiless(filter.clone(), args.after(), false).await?;
             if missing > 0 {
                 return refuse(wanted, missing, filter, &declared);
+            }
+        }
+        if let Some(field) = args.field.first() {
+            let cut = store.bodiless(filter.clone(), args.after(), true).await?;
+            if cut > 0 {
+                return refuse_cut(&field.name, cut);
             }
         }
         let lines = args.sqlite.is_none() && args.fields.is_none() && format == Format::Jsonl;
@@ -105,6 +111,16 @@ fn check(name: &str, pointer: &str) -> anyhow::Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Nothing can be taken from a part of an answer.
+fn refuse_cut<T>(wanted: &str, cut: u64) -> anyhow::Result<T> {
+    let are = if cut == 1 { "is" } else { "are" };
+    wrong(format!(
+        "the field `{wanted}` is not kept: there {are} {} whose answer was cut; with a higher [keep] max_bytes \
+         the answers to come are kept whole, and --since or --after leaves out those from before",
+        count(cut, "answered job")
+    ))
 }
 
 /// Says whose answers are missing, and what would have kept them.

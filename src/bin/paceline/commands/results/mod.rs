@@ -31,6 +31,9 @@ pub async fn run(args: ResultsArgs, context: &Context) -> anyhow::Result<Exit> {
         true => Format::Jsonl,
         false => Format::Csv,
     });
+    if let Some(column) = &args.latest_by {
+        names::check_column(column, &filter, &store).await?;
+    }
     let bodies = Bodies::new(&args, format, &filter, &store, context).await?;
     let lines = args.sqlite.is_none() && format == Format::Jsonl;
     let names = match (&args.fields, lines) {

@@ -53,9 +53,10 @@ impl Names {
             None => {
                 let own = RESULT_FIELDS.into_iter().map(str::to_owned).collect();
                 let mut all = joined(own, fields.iter().cloned());
+                let known = found.columns.clone();
                 let columns = found.columns.into_iter().filter(|column| column != "url");
                 for column in columns {
-                    all.push(column_name(column, &all, args.sqlite.is_some()));
+                    all.push(column_name(column, &all, &known, args.sqlite.is_some()));
                 }
                 if bodies.whole {
                     all.push("body".to_owned());
@@ -123,12 +124,31 @@ async fn check(
     ))
 }
 
+/// Refuses a column that none of these jobs has: no two of them would be of one kind.
+pub async fn check_column(name: &str, filter: &Filter, store: &SqliteStore) -> anyhow::Result<()> {
+    let known = store.result_names(filter.clone()).await?.columns;
+    if known.is_empty() || known.iter().any(|column| column == name) {
+        return Ok(());
+    }
+    let near = nearest(name, known.iter().map(String::as_str));
+    let meant = near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
+    wrong(format!(
+        "--latest-by: no result has a column `{name}`{meant}; there are: {}",
+        known.join(", ")
+    ))
+}
+
 fn is_taken(bodies: &Bodies, name: &str) -> bool {
     bodies.fields.iter().any(|(taken, _)| taken == name)
 }
 
-/// What a row's column is called beside `others`. SQLite does not tell small letters from capitals.
-fn column_name(column: String, others: &[String], folds: bool) -> String {
+/// What a row's column is called beside `others`. SQLite does not tell small letters from capitals. The
+/// name `columns.id` is that of a column `id`, where the rows have one.
+fn column_name(column: String, others: &[String], known: &[String], folds: bool) -> String {
+    let shadows = column.strip_prefix("columns.");
+    if shadows.is_some_and(|other| known.iter().any(|column| column == other)) {
+        return format!("columns.{column}");
+    }
     let same = |other: &str| other == column || folds && other.eq_ignore_ascii_case(&column);
     let taken = others.iter().any(|other| same(other)) || RESULT_RESERVED.into_iter().any(same);
     if taken { format!("columns.{column}") } else { column }

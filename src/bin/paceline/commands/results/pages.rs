@@ -42,7 +42,7 @@ impl Pages {
     pub fn new(filter: Filter, args: &ResultsArgs, bodies: Bodies) -> Pages {
         let left = args.limit.map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX));
         let latest_by = args.latest_by.clone();
-        Pages { filter, latest_by, left, found: None, done: false, last: args.after, bodies }
+        Pages { filter, latest_by, left, found: None, done: false, last: args.after(), bodies }
     }
 
     pub async fn next(&mut self, store: &SqliteStore) -> anyhow::Result<Option<Page<'_>>> {

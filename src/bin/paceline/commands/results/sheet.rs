@@ -1,18 +1,17 @@
 //! Where results are written to.
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use paceline::output::table::{CURSOR, TableError, TableOut};
 use paceline::output::{CsvOut, value};
-use paceline::store::sqlite::is_store;
 use serde_json::{Map, Value};
 
 use super::names::Names;
 use crate::args::look::{Format, ResultsArgs};
 use crate::context::Context;
-use crate::exit::{Usage, wrong};
+use crate::exit::Usage;
+use crate::render::file;
 
 /// CSV, JSON lines, or a table.
 pub enum Sheet<'o> {
@@ -29,7 +28,7 @@ impl<'o> Sheet<'o> {
         context: &'o Context,
     ) -> anyhow::Result<Sheet<'o>> {
         match (&args.sqlite, names, format) {
-            (Some(file), Some(names), _) => table(file, args, names),
+            (Some(file), Some(names), _) => table(file, args, names, context),
             (_, names, Format::Csv) => {
                 let names = names.map(|names| names.all).unwrap_or_default();
                 let to = writer(args.output.as_deref(), context)?;
@@ -73,19 +72,17 @@ fn picked(row: Map<String, Value>, names: Option<&[String]>) -> Map<String, Valu
 
 fn writer<'o>(file: Option<&Path>, context: &'o Context) -> anyhow::Result<Box<dyn Write + 'o>> {
     let Some(path) = file else { return Ok(Box::new(context.out.writer())) };
-    let file = File::create(path).map_err(|error| {
-        Usage(format!("--output: `{}` cannot be written: {error}", path.display()))
-    })?;
+    let file = file::make("--output", path, context)?;
     Ok(Box::new(BufWriter::new(file)))
 }
 
-fn table<'o>(file: &Path, args: &ResultsArgs, names: Names) -> anyhow::Result<Sheet<'o>> {
-    if is_store(file) {
-        return wrong(format!(
-            "--sqlite: {} is a store of Paceline's own; choose another file",
-            file.display()
-        ));
-    }
+fn table<'o>(
+    file: &Path,
+    args: &ResultsArgs,
+    names: Names,
+    context: &Context,
+) -> anyhow::Result<Sheet<'o>> {
+    file::refuse_store("--sqlite", file, context)?;
     let key = args.upsert.as_deref().unwrap_or(CURSOR);
     let table = TableOut::open(file, &args.table, key, &names.columns(key)).map_err(told)?;
     Ok(Sheet::Table(Box::new(table)))
