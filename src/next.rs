@@ -89,14 +89,17 @@ pub struct Next {
     pub refused_hard: bool,
     /// A batch was refused for what is in it: its jobs go again, fewer at a time.
     pub split: bool,
+    /// A batch was refused for asking for more than is left of a limit, which so counted none of it.
+    pub uncounted: bool,
     /// Whether it says nothing of the partition: a new token may be all that it takes.
     pub renews: bool,
 }
 
 impl Next {
     fn of(job: JobNext, reason: Reason) -> Next {
-        let (block, hold, refused_hard, split, renews) = (None, None, false, false, false);
-        Next { job, reason, block, hold, refused_hard, split, renews }
+        let (block, hold, refused_hard) = (None, None, false);
+        let (split, uncounted, renews) = (false, false, false);
+        Next { job, reason, block, hold, refused_hard, split, uncounted, renews }
     }
 
     /// Whether the upstream's answer shows that nothing stands in the partition's way.
@@ -122,7 +125,8 @@ pub fn next(reading: &Reading, facts: &Facts<'_>) -> Next {
     if facts.could_go.is_some_and(|jobs| jobs > 0 && jobs < facts.jobs) {
         // Not used up: what is left is less than was asked for, and the next claim asks for no more.
         let again = JobNext::Again { due_at: facts.now.store, failure: false };
-        return within_deadline(Next::of(again, reading.reason), facts);
+        let next = Next { uncounted: true, ..Next::of(again, reading.reason) };
+        return within_deadline(next, facts);
     }
     if let Some(then) = outlived(reading, facts) {
         if then.is_retryable() {

@@ -211,6 +211,7 @@ subjects! {
         for_a_rate_of_items_a_batch_waits_to_be_whole,
         a_batch_that_is_not_full_lingers,
         each_item_ends_as_the_answer_says,
+        a_refusal_that_says_less_is_left_counted_nothing,
         one_refused_as_a_whole_is_halved_until_one_is_found,
         a_number_that_is_too_large_is_left,
         a_lost_batch_gives_all_its_jobs_back,

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use paceline::job::{JobId, JobState, NewJob, Request};
-use paceline::reading::Reason;
+use paceline::reading::remaining::Left;
+use paceline::reading::{Reading, Reason};
 use paceline::store::{Call, ItemEnd, ReleaseWhy, SettleEnd, Settlement, Store};
 use serde_json::json;
 
@@ -153,6 +154,28 @@ pub fn each_item_ends_as_the_answer_says<S: Store>(make: Make<'_, S>) {
     assert_eq!(w.attempts(jobs[2])[0].reason.as_deref(), Some("rate_limited"));
     assert!(settled.block.is_some(), "the refusal of an item is one");
     assert_eq!(w.spent("urls", &[]), 3, "what was refused is refunded, and no more");
+}
+
+pub fn a_refusal_that_says_less_is_left_counted_nothing<S: Store>(make: Make<'_, S>) {
+    let reported = "cost = \"items\"\nreported = { json = \"/left\" }\n";
+    for kind in ["budget", "rolling"] {
+        let w = World::new(make, &batch(100, &items(kind, 100).replace("cost = \"items\"\n", reported)));
+        add(&w, 250, "a");
+        let call = w.one();
+        assert_eq!(call.jobs().count(), 100);
+        let refused = Reading { limit: Some("urls".to_owned()), ..said(Reason::QuotaExhausted) };
+        let told = vec![Left { limit: "urls".to_owned(), left: 10, resets_at: None }];
+        let settled = w.settle(Settlement { remaining: told, ..w.answer(&call, refused.clone()) });
+        assert!(settled.block.is_none(), "{kind}: not used up");
+        assert_eq!(w.spent("urls", &[]), 0, "{kind}");
+        let call = w.one();
+        assert_eq!(call.jobs().count(), 10, "{kind}: what is left goes");
+        // That as much is left as the batch asked for explains no refusal: it counts, and closes.
+        let told = vec![Left { limit: "urls".to_owned(), left: 10, resets_at: None }];
+        let settled = w.settle(Settlement { remaining: told, ..w.answer(&call, refused) });
+        assert!(settled.block.is_some(), "{kind}");
+        assert_eq!(w.spent("urls", &[]), 10, "{kind}");
+    }
 }
 
 pub fn one_refused_as_a_whole_is_halved_until_one_is_found<S: Store>(make: Make<'_, S>) {
