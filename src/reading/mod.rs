@@ -185,7 +185,10 @@ fn conclude(asked: &Asked<'_, '_>, hint: Option<&Hint<'_>>) -> Reading {
         retry_at: told.map(|(at, _)| at),
         clamped,
         source,
-        limit: named.or_else(|| hint?.candidate.limit.clone()).or_else(|| reported_limit(asked)),
+        limit: named
+            .or_else(|| spoken_limit(asked))
+            .or_else(|| hint?.candidate.limit.clone())
+            .or_else(|| reported_limit(asked)),
         detail: detail(asked, clamped),
         wait: verdict.wait.or_else(|| calendar::unknown(asked)).filter(|_| verdict.retryable),
         becomes: rule.and_then(|rule| Some((rule.for_at_most?, rule.then?))),
@@ -197,6 +200,12 @@ fn reported_limit(asked: &Asked<'_, '_>) -> Option<String> {
     let is_limit = matches!(asked.verdict.reason, Reason::RateLimited | Reason::QuotaExhausted);
     let (limit, _) = remaining::used_up(asked.upstream.filter(|_| is_limit), asked.view)?;
     Some(limit.name.clone())
+}
+
+/// The limit of which the server's words say how much is left, where that refused.
+fn spoken_limit(asked: &Asked<'_, '_>) -> Option<String> {
+    let refused = asked.upstream.filter(|_| asked.verdict.reason == Reason::QuotaExhausted)?;
+    remaining::spoken(refused, asked.view).map(|(limit, _)| limit.name.clone())
 }
 
 /// How long a detail may be: a sentence for people, and as much of the server's own words.

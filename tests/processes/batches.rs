@@ -162,21 +162,25 @@ fn hostile_values_arrive_as_they_are() {
 
 #[test]
 fn a_batch_over_what_is_left_is_trimmed_to_it() {
-    let upstream = Batches::start(Taking { left: Some(10), ..Taking::default() });
     let reported = "reported = { body = 'Quota remaining for today: (?<remaining>[0-9]+)' }\n\
         [[reading]]\nwhen = { body = \"Quota remaining\" }\nreason = \"quota_exhausted\"\nlimit = \"daily\"\n";
-    // Our own budget, too, is no more than the batch that is refused.
-    let daily = DAILY.replace("200", "32");
-    let world = world(&upstream, 100, &format!("{daily}{reported}"));
-    add(&world, &urls(64));
-    let ran = world.run(&["run", "--max-wait", "1s"]);
-    assert_eq!(ran.code, 75, "{ran}");
-    assert_eq!(upstream.sizes(400), [32], "told once that ten are left");
-    assert_eq!(upstream.sizes(200), [10], "and they go");
-    let status = world.json(&["status"]);
-    assert_eq!((&status["jobs"]["done"], &status["jobs"]["queued"]), (&10.into(), &54.into()));
-    let daily = &status["upstreams"][0]["limits"][0];
-    assert_eq!(daily["remaining"], 0, "{status}");
-    let why = world.run(&["why", "shop"]);
-    assert!(why.stdout.contains("daily"), "{why}");
+    // Of the words alone the same is known, where there is one limit that they can be meant of.
+    let accepted = "counts = \"accepted\"\n";
+    for more in [reported, "", accepted] {
+        let upstream = Batches::start(Taking { left: Some(10), ..Taking::default() });
+        // Our own budget, too, is no more than the batch that is refused.
+        let daily = DAILY.replace("200", "32");
+        let world = world(&upstream, 100, &format!("{daily}{more}"));
+        add(&world, &urls(64));
+        let ran = world.run(&["run", "--max-wait", "1s"]);
+        assert_eq!(ran.code, 75, "{more}: {ran}");
+        assert_eq!(upstream.sizes(400), [32], "{more}: told once that ten are left");
+        assert_eq!(upstream.sizes(200), [10], "{more}: and they go");
+        let status = world.json(&["status"]);
+        assert_eq!((&status["jobs"]["done"], &status["jobs"]["queued"]), (&10.into(), &54.into()));
+        let daily = &status["upstreams"][0]["limits"][0];
+        assert_eq!((&daily["remaining"], &daily["spent"]), (&0.into(), &10.into()), "{status}");
+        let why = world.run(&["why", "shop"]);
+        assert!(why.stdout.contains("daily"), "{why}");
+    }
 }
