@@ -210,6 +210,7 @@ subjects! {
         a_batch_never_exceeds_what_is_left,
         for_a_rate_of_items_a_batch_waits_to_be_whole,
         a_batch_that_is_not_full_lingers,
+        one_that_is_full_by_bytes_goes_at_once,
         each_item_ends_as_the_answer_says,
         a_refusal_that_says_less_is_left_counted_nothing,
         one_refused_as_a_whole_is_halved_until_one_is_found,

@@ -130,6 +130,30 @@ pub fn a_batch_that_is_not_full_lingers<S: Store>(make: Make<'_, S>) {
     assert_eq!(sizes(&w.claim(64)), [1], "one that goes again does not wait for company");
 }
 
+pub fn one_that_is_full_by_bytes_goes_at_once<S: Store>(make: Make<'_, S>) {
+    let with = batch(9, "").replace("max_items", "linger = \"5s\"\nmax_bytes = 40\nmax_items");
+    let w = World::new(make, &with);
+    let numbered = |id: &str| {
+        let mut job = job(&w, "a");
+        job.columns.insert("id".to_owned(), id.to_owned());
+        job
+    };
+    w.add_jobs(vec![numbered("111111"), numbered("222222")]);
+    assert!(w.nothing().is_some(), "36 bytes: it waits for more");
+    w.add_jobs(vec![numbered("333333")]);
+    let calls = w.claim(64);
+    assert_eq!(sizes(&calls), [2], "36 bytes, and the third would make it 43");
+    w.ok(&calls[0]);
+    w.pass(secs(5));
+    w.ok(&w.one());
+    let large = w.add_jobs(vec![numbered("1234567890123456789012")]).ids[0];
+    w.nothing();
+    w.pass(secs(5));
+    assert!(w.claim(64).is_empty());
+    assert_eq!(w.state(large), JobState::Failed, "it can never go");
+    assert_eq!(w.view(large).reason.as_deref(), Some("too_large"));
+}
+
 pub fn each_item_ends_as_the_answer_says<S: Store>(make: Make<'_, S>) {
     let w = World::new(make, &batch(9, &items("budget", 100).replace("cost", "counts = \"accepted\"\ncost")));
     let jobs = add(&w, 4, "a");

@@ -39,6 +39,14 @@ pub(super) struct HeadJob {
     pub columns: Columns,
 }
 
+impl Turn {
+    /// Leaves the other jobs for another turn: they may have to wait for company anew.
+    pub(super) fn cut_short(&mut self) {
+        self.is_all &= self.jobs.is_empty();
+        self.jobs.clear();
+    }
+}
+
 /// What came of asking for one job.
 pub(super) enum Asked {
     Taken,
@@ -115,7 +123,7 @@ impl Round<'_> {
             ready.batch_most.map_or(usize::MAX, |most| most as usize).min(batch.max_items)
         });
         let jobs = self.head_jobs(ready.id, ready.priority, most)?;
-        if let Some(until) = batch.and_then(|batch| lingers(batch, &jobs, most))
+        if let Some(until) = batch.and_then(|batch| self.lingers(batch, &jobs, most))
             && until > self.txn.now.store
         {
             let mut linger = self.txn.conn.prepare_cached(queries::PARTITION_LINGER)?;
@@ -129,6 +137,14 @@ impl Round<'_> {
         };
         let is_all = jobs.len() < most;
         Ok(Some(Turn { partition: ready.id, columns, gate, jobs, is_all, served: None }))
+    }
+
+    /// Until when a batch of these jobs waits for more. One that was on its way already does not, nor one
+    /// that has no room for all of them.
+    fn lingers(&self, batch: &Batch, jobs: &VecDeque<HeadJob>, most: usize) -> Option<Timestamp> {
+        let first = jobs.front().filter(|first| first.attempts == 0)?;
+        let until = batch.lingers(jobs.len(), most, first.due_at)?;
+        (self.together(first, jobs.iter().skip(1)) == jobs.len()).then_some(until)
     }
 
     fn head_jobs(
@@ -159,12 +175,6 @@ impl Round<'_> {
         }
         Ok(())
     }
-}
-
-/// Until when a batch of these jobs waits for more. One that was on its way already does not.
-fn lingers(batch: &Batch, jobs: &VecDeque<HeadJob>, most: usize) -> Option<Timestamp> {
-    let first = jobs.front().filter(|first| first.attempts == 0)?;
-    batch.lingers(jobs.len(), most, first.due_at)
 }
 
 fn head_job(row: &rusqlite::Row<'_>) -> rusqlite::Result<HeadJob> {
