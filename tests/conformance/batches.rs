@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use paceline::job::{JobId, JobState, NewJob, Request};
 use paceline::reading::remaining::Left;
 use paceline::reading::{Reading, Reason};
+use paceline::store::views::WaitView;
 use paceline::store::{Call, ItemEnd, ReleaseWhy, SettleEnd, Settlement, Store};
 use serde_json::json;
 
@@ -114,9 +115,15 @@ pub fn for_a_rate_of_items_a_batch_waits_to_be_whole<S: Store>(make: Make<'_, S>
 pub fn a_batch_that_is_not_full_lingers<S: Store>(make: Make<'_, S>) {
     let with = batch(3, "").replace("max_items", "linger = \"5s\"\nmax_items");
     let w = World::new(make, &with);
-    add(&w, 2, "a");
+    let job = add(&w, 2, "a")[0];
     let began = w.now();
     assert_eq!(w.nothing(), Some(began + secs(5)));
+    let until = Some(w.store.now().to_wall(began + secs(5)));
+    let waits = |wait: &WaitView| (wait.reason.clone(), wait.until) == ("linger".to_owned(), until);
+    assert!(w.view(job).waiting.as_ref().is_some_and(waits), "{:?}", w.view(job));
+    let view = w.look();
+    assert!(view.partitions.iter().any(|one| waits(&one.wait)), "{view:?}");
+    assert_eq!(view.next_at, until);
     w.pass(secs(4));
     assert_eq!(w.nothing(), Some(began + secs(5)));
     add(&w, 1, "a");
