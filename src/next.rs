@@ -22,6 +22,8 @@ pub struct Facts<'a> {
     pub jobs: usize,
     /// How many of them the upstream says could go, where it refused them for being too many.
     pub could_go: Option<usize>,
+    /// Whether it is refused for another job of its batch, which ends with this call.
+    pub dependent: bool,
     /// Whether the answer sent the call on to another address, and the job is to follow.
     pub redirected: bool,
     /// Worthless after this (store time).
@@ -113,8 +115,8 @@ const HARD_REFUSALS: u32 = 2;
 
 /// What follows from a reading.
 pub fn next(reading: &Reading, facts: &Facts<'_>) -> Next {
-    if facts.redirected {
-        return onward(reading, facts);
+    if facts.redirected || facts.dependent {
+        return at_once(reading, facts);
     }
     if reading.reason.is_success() {
         return Next::of(JobNext::Done, reading.reason);
@@ -155,8 +157,9 @@ pub fn next(reading: &Reading, facts: &Facts<'_>) -> Next {
     }
 }
 
-/// To the other address, in the job's own place: nothing failed, and nobody was refused.
-fn onward(reading: &Reading, facts: &Facts<'_>) -> Next {
+/// In the job's own place, to the other address or without the job that failed: this one did not, and its
+/// partition was not refused.
+fn at_once(reading: &Reading, facts: &Facts<'_>) -> Next {
     let again = JobNext::Again { due_at: facts.now.store, failure: false };
     within_deadline(Next::of(again, reading.reason), facts)
 }

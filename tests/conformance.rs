@@ -212,6 +212,7 @@ subjects! {
         a_batch_that_is_not_full_lingers,
         one_that_is_full_by_bytes_goes_at_once,
         each_item_ends_as_the_answer_says,
+        what_was_refused_for_another_item_goes_again,
         a_refusal_that_says_less_is_left_counted_nothing,
         one_refused_as_a_whole_is_halved_until_one_is_found,
         a_number_that_is_too_large_is_left,

@@ -15,8 +15,8 @@ use crate::quota::batch::BatchAnswer;
 pub struct ItemReading {
     /// Which of the jobs.
     pub job: usize,
-    /// The item's own status, where it has one.
-    pub status: Option<u16>,
+    /// The item's own status; the call's, where it has none.
+    pub status: u16,
     /// What that means.
     pub reading: Reading,
     /// The item, as it stands in the answer; null where it is not there.
@@ -143,7 +143,7 @@ fn one(
     };
     let shown = || words::line(&body, words::LONGEST);
     let (status, reading) = match (status, &declared.status) {
-        (Some(own), _) => (status, read(own)),
+        (Some(own), _) => (own, read(own)),
         (None, Some(_)) => {
             // Without a status, and, where the call succeeded, whatever is an error even so.
             let alone = Some(read(NO_STATUS)).filter(|alone| alone.reason != Reason::Unknown);
@@ -153,11 +153,11 @@ fn one(
             };
             let detail = || format!("the item has no status that is a number: {}", shown());
             let unknown = || Reading::plain(Reason::Unknown, SOURCE, detail());
-            (Some(answer.status), alone.or_else(error).unwrap_or_else(unknown))
+            (answer.status, alone.or_else(error).unwrap_or_else(unknown))
         }
         (None, None) => match read(answer.status) {
-            reading if !reading.reason.is_success() => (None, reading),
-            _ => (None, Reading::plain(Reason::InvalidRequest, SOURCE, shown())),
+            reading if !reading.reason.is_success() => (answer.status, reading),
+            _ => (answer.status, Reading::plain(Reason::InvalidRequest, SOURCE, shown())),
         },
     };
     ItemReading { job, status, reading, item: item.clone() }
@@ -165,7 +165,7 @@ fn one(
 
 fn unsaid(job: usize, answer: &Answer<'_>, detail: String) -> ItemReading {
     let reading = Reading::plain(Reason::Unknown, SOURCE, detail);
-    ItemReading { job, status: Some(answer.status), reading, item: Value::Null }
+    ItemReading { job, status: answer.status, reading, item: Value::Null }
 }
 
 #[cfg(test)]
@@ -187,7 +187,7 @@ items = "/results"
 key = { "/url" = "url" }
 "#;
 
-    fn said(status: bool, code: u16, body: &str) -> Vec<(usize, Option<u16>, Reason, String)> {
+    fn said(status: bool, code: u16, body: &str) -> Vec<(usize, u16, Reason, String)> {
         let more = if status { "status = \"/code\"\n" } else { "" };
         let upstream = declare::parse("up", "up.toml", &format!("{FILE}{more}")).unwrap();
         let answer = Answer {
@@ -218,7 +218,7 @@ key = { "/url" = "url" }
         let body = r#"{"results": [{"url": 7, "code": "429"}, {"url": "a", "code": 204}, {"url": "x", "code": 500}]}"#;
         let each = [(0, Reason::Ok), (1, Reason::Unknown), (2, Reason::RateLimited)];
         assert_eq!(short(true, 207, body), each, "of b nothing is said");
-        assert_eq!(said(true, 207, body)[2].1, Some(429));
+        assert_eq!(said(true, 207, body)[2].1, 429);
     }
 
     #[test]
@@ -241,7 +241,7 @@ key = { "/url" = "url" }
         let body = r#"{"results": [{"url": "b", "why": "no such page"}]}"#;
         let told = said(false, 200, body);
         assert_eq!(told.len(), 1);
-        assert_eq!((told[0].0, told[0].2), (1, Reason::InvalidRequest));
+        assert_eq!((told[0].0, told[0].1, told[0].2), (1, 200, Reason::InvalidRequest));
         assert!(told[0].3.contains("no such page"), "{}", told[0].3);
         let typed = r#"{"results": [{"url": "b", "error": {"code": 404, "status": "NOT_FOUND"}}]}"#;
         assert_eq!(short(false, 200, typed), [(1, Reason::NotFound)], "by the usual readers");
@@ -264,7 +264,7 @@ key = { "/url" = "url" }
         let all = [(0, Reason::Unknown), (1, Reason::Unknown), (2, Reason::Unknown)];
         for body in ["", "{}", r#"{"results": null}"#, r#"{"nothing": 1}"#, "<html>"] {
             assert_eq!(short(true, 207, body), all, "{body}");
-            assert_eq!(said(true, 207, body)[0].1, Some(207));
+            assert_eq!(said(true, 207, body)[0].1, 207);
         }
         assert!(said(true, 200, "{}")[0].3.contains("no list at /results"));
         assert_eq!(short(false, 200, "<html>"), all, "who was refused cannot be seen");
@@ -276,11 +276,11 @@ key = { "/url" = "url" }
         for code in ["\"422 Bad\"", "\"error\"", "true", "null", "{}", "-1", "2.5"] {
             let body = format!(r#"{{"results": [{{"url": "a", "code": {code}}}]}}"#);
             let told = said(true, 200, &body);
-            assert_eq!((told[0].1, told[0].2), (Some(200), Reason::Unknown), "{code}");
+            assert_eq!((told[0].1, told[0].2), (200, Reason::Unknown), "{code}");
             assert!(told[0].3.contains("no status that is a number"), "{}", told[0].3);
         }
         let none = said(true, 207, r#"{"results": [{"url": "a"}]}"#);
-        assert_eq!((none[0].1, none[0].2), (Some(207), Reason::Unknown));
+        assert_eq!((none[0].1, none[0].2), (207, Reason::Unknown));
         // What else it says still counts.
         let typed = r#"{"results": [{"url": "a", "error": {"code": 404, "status": "NOT_FOUND"}}]}"#;
         assert_eq!(short(true, 200, typed)[0], (0, Reason::NotFound));

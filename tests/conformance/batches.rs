@@ -187,6 +187,30 @@ pub fn each_item_ends_as_the_answer_says<S: Store>(make: Make<'_, S>) {
     assert_eq!(w.spent("urls", &[]), 3, "what was refused is refunded, and no more");
 }
 
+pub fn what_was_refused_for_another_item_goes_again<S: Store>(make: Make<'_, S>) {
+    let w = World::new(make, &batch(9, "").replace("repeatable = true", "repeatable = false"));
+    let jobs = add(&w, 4, "a");
+    let item = |job: JobId, status: u16| ItemEnd {
+        job,
+        status: Some(status),
+        reading: said(Reason::Unprocessable),
+        fields: BTreeMap::new(),
+    };
+    let say = |of: &[(JobId, u16)]| {
+        let items = of.iter().map(|(job, status)| item(*job, *status)).collect();
+        let whole = w.answer(&w.one(), said(Reason::InvalidRequest));
+        w.settle(Settlement { items, status: Some(400), ..whole })
+    };
+    say(&[(jobs[0], 424), (jobs[1], 422), (jobs[2], 424), (jobs[3], 424)]);
+    assert_eq!(w.state(jobs[1]), JobState::Failed);
+    for job in [jobs[0], jobs[2], jobs[3]] {
+        assert_eq!((w.state(job), w.view(job).failures), (JobState::Queued, 0));
+    }
+    // Where none is at fault nothing would be different the next time.
+    say(&[(jobs[0], 424), (jobs[2], 424), (jobs[3], 424)]);
+    assert_eq!(w.count(JobState::Failed), 4);
+}
+
 pub fn a_refusal_that_says_less_is_left_counted_nothing<S: Store>(make: Make<'_, S>) {
     let reported = "cost = \"items\"\nreported = { json = \"/left\" }\n";
     for kind in ["budget", "rolling"] {
