@@ -22,6 +22,8 @@ pub struct Facts<'a> {
     pub jobs: usize,
     /// How many of them the upstream says could go, where it refused them for being too many.
     pub could_go: Option<usize>,
+    /// Whether it is refused for another job of its batch, which ends with this call.
+    pub dependent: bool,
     /// Whether the answer sent the call on to another address, and the job is to follow.
     pub redirected: bool,
     /// Worthless after this (store time).
@@ -91,6 +93,8 @@ pub struct Next {
     pub refused_hard: bool,
     /// A batch was refused for what is in it: its jobs go again, fewer at a time.
     pub split: bool,
+    /// A batch was refused for asking for more than is left of a limit, which so counted none of it.
+    pub uncounted: bool,
     /// Whether it says nothing of the partition: a new token may be all that it takes.
     pub renews: bool,
 }
@@ -98,8 +102,8 @@ pub struct Next {
 impl Next {
     fn of(job: JobNext, reason: Reason) -> Next {
         let (block, hold, hold_until) = (None, None, None);
-        let (refused_hard, split, renews) = (false, false, false);
-        Next { job, reason, block, hold, hold_until, refused_hard, split, renews }
+        let (refused_hard, split, uncounted, renews) = (false, false, false, false);
+        Next { job, reason, block, hold, hold_until, refused_hard, split, uncounted, renews }
     }
 
     /// Whether the upstream's answer shows that nothing stands in the partition's way.
@@ -113,8 +117,8 @@ const HARD_REFUSALS: u32 = 2;
 
 /// What follows from a reading.
 pub fn next(reading: &Reading, facts: &Facts<'_>) -> Next {
-    if facts.redirected {
-        return onward(reading, facts);
+    if facts.redirected || facts.dependent {
+        return at_once(reading, facts);
     }
     if reading.reason.is_success() {
         return Next::of(JobNext::Done, reading.reason);
@@ -125,7 +129,8 @@ pub fn next(reading: &Reading, facts: &Facts<'_>) -> Next {
     if facts.could_go.is_some_and(|jobs| jobs > 0 && jobs < facts.jobs) {
         // Not used up: what is left is less than was asked for, and the next claim asks for no more.
         let again = JobNext::Again { due_at: facts.now.store, failure: false };
-        return within_deadline(Next::of(again, reading.reason), facts);
+        let next = Next { uncounted: true, ..Next::of(again, reading.reason) };
+        return within_deadline(next, facts);
     }
     if let Some(then) = outlived(reading, facts) {
         if then.is_retryable() {
@@ -154,8 +159,9 @@ pub fn next(reading: &Reading, facts: &Facts<'_>) -> Next {
     }
 }
 
-/// To the other address, in the job's own place: nothing failed, and nobody was refused.
-fn onward(reading: &Reading, facts: &Facts<'_>) -> Next {
+/// In the job's own place, to the other address or without the job that failed: this one did not, and its
+/// partition was not refused.
+fn at_once(reading: &Reading, facts: &Facts<'_>) -> Next {
     let again = JobNext::Again { due_at: facts.now.store, failure: false };
     within_deadline(Next::of(again, reading.reason), facts)
 }

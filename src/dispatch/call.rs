@@ -329,7 +329,7 @@ impl<S: Store, T: Transport> Way<S, T> {
             said.reading.detail = redactor.redact(&said.reading.detail).into_owned();
             Some(ItemEnd {
                 job: jobs.get(said.job)?.id,
-                status: said.status,
+                status: Some(said.status),
                 fields: self.fields(&said.item, redactor),
                 reading: said.reading,
             })

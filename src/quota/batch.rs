@@ -39,24 +39,27 @@ pub struct BatchAnswer {
 }
 
 impl Batch {
-    /// How many of these jobs, in their order, one body holds; at least the first.
+    /// How many of these jobs, in their order, one body holds; none where the first alone is too large.
     pub fn fits(&self, body: &Template, place: Place, jobs: &[&Columns]) -> usize {
         let jobs = jobs.get(..self.max_items.max(1)).unwrap_or(jobs);
         let (Some(most), Some(first)) = (self.max_bytes, jobs.first()) else { return jobs.len() };
         let size = |items: &[&Columns]| {
             let secret = |_: &_| Some(SECRET.to_owned());
-            body.render_batch(first, items, place, &secret).map_or(usize::MAX, |body| body.len())
+            body.render_batch(first, items, place, &secret).map(|body| body.len())
         };
-        let empty = size(&[]);
-        let mut left = most.saturating_sub(empty);
+        let sizes = (size(&[]), size(&[first]), size(&[first, first]));
+        // What cannot be written goes alone: who sends it says what is wrong.
+        let (Ok(empty), Ok(one), Ok(two)) = sizes else { return 1 };
+        // What stands between two items.
+        let between = (two + empty).saturating_sub(2 * one);
+        let mut left = (most + between).saturating_sub(empty);
         let fitting = jobs.iter().take_while(|job| {
-            // What stands between two items is three bytes at most.
-            let item = size(&[job]).saturating_sub(empty).saturating_add(3);
+            let item = size(&[job]).map_or(usize::MAX, |size| size - empty + between);
             let fits = item <= left;
             left = left.saturating_sub(item);
             fits
         });
-        fitting.count().max(1)
+        fitting.count()
     }
 
     /// Until when `waiting` jobs, the first of them due since then, wait for more; `None`: not at all.
@@ -114,21 +117,36 @@ mod tests {
     }
 
     #[test]
-    fn a_body_holds_what_fits_and_at_least_one() {
+    fn a_body_holds_what_fits() {
         let body = Template::parse(r#"{"l": {items.url}}"#).unwrap();
         let rows = rows(&["aaaa", "bbbb", "cccc"]);
         let jobs: Vec<&Columns> = rows.iter().collect();
         let fits = |items, bytes| batch(items, bytes).fits(&body, Place::Json, &jobs);
         assert_eq!(fits(2, None), 2);
         assert_eq!(fits(9, None), 3);
-        assert_eq!(fits(9, Some(1)), 1, "else it would never go");
-        let whole = r#"{"l": ["aaaa","bbbb","cccc"]}"#.len();
-        for bytes in 1..60 {
-            let count = fits(9, Some(bytes));
-            let sent = body.render_batch(&rows[0], &jobs[..count], Place::Json, &|_| None).unwrap();
-            assert!(count == 1 || sent.len() <= bytes, "{bytes}: {sent}");
+        assert_eq!(fits(9, Some(1)), 0, "it can never go");
+    }
+
+    #[test]
+    fn a_body_is_filled_to_the_last_byte() {
+        let rows = rows(&["aaaa", "b\"b", "1", "dddddd"]);
+        let jobs: Vec<&Columns> = rows.iter().collect();
+        let bodies =
+            [r#"{"l": {items.url}}"#, r#"["{items.url}"]"#, r#"[{items.url},{items.url}]"#];
+        for text in bodies {
+            let body = Template::parse(text).unwrap();
+            let size = |count: usize| {
+                let jobs = &jobs[..count];
+                body.render_batch(&rows[0], jobs, Place::Json, &|_| None).unwrap().len()
+            };
+            for bytes in 1..90 {
+                let most = (1..=4).take_while(|count| size(*count) <= bytes).count();
+                let fits = batch(9, Some(bytes)).fits(&body, Place::Json, &jobs);
+                assert_eq!(fits, most, "{text} in {bytes}");
+            }
         }
-        assert_eq!(fits(9, Some(whole + 9)), 3);
+        let unwritten = Template::parse("{items.nope}").unwrap();
+        assert_eq!(batch(9, Some(50)).fits(&unwritten, Place::Json, &jobs), 1, "it is told so");
     }
 
     #[test]

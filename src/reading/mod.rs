@@ -189,6 +189,7 @@ fn conclude(asked: &Asked<'_, '_>, hint: Option<&Hint<'_>>) -> Reading {
         clamped,
         source,
         limit: named
+            .or_else(|| spoken_limit(asked))
             .or_else(|| hint?.candidate.limit.clone())
             .or_else(|| reported_limit(asked))
             .or_else(|| named_by_window(asked)),
@@ -209,6 +210,12 @@ fn reported_limit(asked: &Asked<'_, '_>) -> Option<String> {
 fn named_by_window(asked: &Asked<'_, '_>) -> Option<String> {
     let waits = asked.verdict.reason == Reason::QuotaExhausted && asked.verdict.retryable;
     calendar::only(asked).filter(|_| waits).map(|limit| limit.name.clone())
+}
+
+/// The limit of which the server's words say how much is left, where that refused.
+fn spoken_limit(asked: &Asked<'_, '_>) -> Option<String> {
+    let refused = asked.upstream.filter(|_| asked.verdict.reason == Reason::QuotaExhausted)?;
+    remaining::spoken(refused, asked.view).map(|(limit, _)| limit.name.clone())
 }
 
 /// How long a detail may be: a sentence for people, and as much of the server's own words.

@@ -1,7 +1,10 @@
 //! What an answer, a success or a refusal, tells of how much is left, and of which limit.
 //!
 //! Nothing is guessed: a figure counts where the limit declares in which field of an answer it stands,
-//! or where the answer itself describes a limit (`RateLimit-Policy`) that is exactly a declared one.
+//! where the answer itself describes a limit (`RateLimit-Policy`) that is exactly a declared one, or where
+//! its words (`spoken`) can be meant of one only.
+
+mod spoken;
 
 use regex::Regex;
 
@@ -14,6 +17,7 @@ use super::{Answer, Reason, fields, limits, moment};
 use crate::clock::Timestamp;
 use crate::job::Columns;
 use crate::quota::{Cost, Limit, LimitRule, Upstream};
+pub(crate) use spoken::spoken;
 
 /// `[limit.reported]`: where answers tell what is left of a limit.
 #[derive(Clone, Debug)]
@@ -73,9 +77,13 @@ pub struct Left {
 pub fn remaining(upstream: &Upstream, columns: &Columns, answer: &Answer<'_>) -> Vec<Left> {
     let view = View::new(answer);
     let policies = fields::remaining(&view);
+    let spoken = spoken(upstream, &view);
+    let said = |limit: &Limit| {
+        spoken.filter(|(of, _)| of.name == limit.name).map(|(_, left)| (left, None))
+    };
     let told = |limit: &Limit| match &limit.reported {
         Some(reported) => declared(reported, limit.rule_for(columns), &view),
-        None => described(upstream, limit, columns, &policies),
+        None => described(upstream, limit, columns, &policies).or_else(|| said(limit)),
     };
     let named = |limit: &Limit| {
         let (left, resets_at) = told(limit)?;
@@ -101,8 +109,16 @@ pub(crate) fn used_up<'u>(
 }
 
 /// Makes a refusal of a limit whose window is unknown a quota, where nothing is left of one of an hour or
-/// longer, in a field that only the quota file knows of.
+/// longer, in a field that only the quota file knows of; and any whose words tell what is left of a day.
 pub(crate) fn refine(upstream: Option<&Upstream>, view: &View<'_>, verdict: Verdict) -> Verdict {
+    let is_limit = verdict.reason.is_permanent() || verdict.reason == Reason::RateLimited;
+    if verdict.open
+        && is_limit
+        && let Some((limit, _)) = upstream.and_then(|upstream| spoken(upstream, view))
+    {
+        let source = format!("{}; words on {}", verdict.source, limit.name);
+        return Verdict::limited(Some(Window::Day), source);
+    }
     let is_open = verdict.open && verdict.reason == Reason::RateLimited && verdict.window.is_none();
     if !is_open || limits::is_told(view) {
         return verdict;

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use paceline::job::{JobId, JobState, NewJob, Request};
-use paceline::reading::Reason;
+use paceline::reading::remaining::Left;
+use paceline::reading::{Reading, Reason};
+use paceline::store::views::WaitView;
 use paceline::store::{Call, ItemEnd, ReleaseWhy, SettleEnd, Settlement, Store};
 use serde_json::json;
 
@@ -113,9 +115,15 @@ pub fn for_a_rate_of_items_a_batch_waits_to_be_whole<S: Store>(make: Make<'_, S>
 pub fn a_batch_that_is_not_full_lingers<S: Store>(make: Make<'_, S>) {
     let with = batch(3, "").replace("max_items", "linger = \"5s\"\nmax_items");
     let w = World::new(make, &with);
-    add(&w, 2, "a");
+    let job = add(&w, 2, "a")[0];
     let began = w.now();
     assert_eq!(w.nothing(), Some(began + secs(5)));
+    let until = Some(w.store.now().to_wall(began + secs(5)));
+    let waits = |wait: &WaitView| (wait.reason.clone(), wait.until) == ("linger".to_owned(), until);
+    assert!(w.view(job).waiting.as_ref().is_some_and(waits), "{:?}", w.view(job));
+    let view = w.look();
+    assert!(view.partitions.iter().any(|one| waits(&one.wait)), "{view:?}");
+    assert_eq!(view.next_at, until);
     w.pass(secs(4));
     assert_eq!(w.nothing(), Some(began + secs(5)));
     add(&w, 1, "a");
@@ -127,6 +135,30 @@ pub fn a_batch_that_is_not_full_lingers<S: Store>(make: Make<'_, S>) {
     w.say(&calls[0], said(Reason::Transient));
     w.pass(secs(2));
     assert_eq!(sizes(&w.claim(64)), [1], "one that goes again does not wait for company");
+}
+
+pub fn one_that_is_full_by_bytes_goes_at_once<S: Store>(make: Make<'_, S>) {
+    let with = batch(9, "").replace("max_items", "linger = \"5s\"\nmax_bytes = 40\nmax_items");
+    let w = World::new(make, &with);
+    let numbered = |id: &str| {
+        let mut job = job(&w, "a");
+        job.columns.insert("id".to_owned(), id.to_owned());
+        job
+    };
+    w.add_jobs(vec![numbered("111111"), numbered("222222")]);
+    assert!(w.nothing().is_some(), "36 bytes: it waits for more");
+    w.add_jobs(vec![numbered("333333")]);
+    let calls = w.claim(64);
+    assert_eq!(sizes(&calls), [2], "36 bytes, and the third would make it 43");
+    w.ok(&calls[0]);
+    w.pass(secs(5));
+    w.ok(&w.one());
+    let large = w.add_jobs(vec![numbered("1234567890123456789012")]).ids[0];
+    w.nothing();
+    w.pass(secs(5));
+    assert!(w.claim(64).is_empty());
+    assert_eq!(w.state(large), JobState::Failed, "it can never go");
+    assert_eq!(w.view(large).reason.as_deref(), Some("too_large"));
 }
 
 pub fn each_item_ends_as_the_answer_says<S: Store>(make: Make<'_, S>) {
@@ -153,6 +185,52 @@ pub fn each_item_ends_as_the_answer_says<S: Store>(make: Make<'_, S>) {
     assert_eq!(w.attempts(jobs[2])[0].reason.as_deref(), Some("rate_limited"));
     assert!(settled.block.is_some(), "the refusal of an item is one");
     assert_eq!(w.spent("urls", &[]), 3, "what was refused is refunded, and no more");
+}
+
+pub fn what_was_refused_for_another_item_goes_again<S: Store>(make: Make<'_, S>) {
+    let w = World::new(make, &batch(9, "").replace("repeatable = true", "repeatable = false"));
+    let jobs = add(&w, 4, "a");
+    let item = |job: JobId, status: u16| ItemEnd {
+        job,
+        status: Some(status),
+        reading: said(Reason::Unprocessable),
+        fields: BTreeMap::new(),
+    };
+    let say = |of: &[(JobId, u16)]| {
+        let items = of.iter().map(|(job, status)| item(*job, *status)).collect();
+        let whole = w.answer(&w.one(), said(Reason::InvalidRequest));
+        w.settle(Settlement { items, status: Some(400), ..whole })
+    };
+    say(&[(jobs[0], 424), (jobs[1], 422), (jobs[2], 424), (jobs[3], 424)]);
+    assert_eq!(w.state(jobs[1]), JobState::Failed);
+    for job in [jobs[0], jobs[2], jobs[3]] {
+        assert_eq!((w.state(job), w.view(job).failures), (JobState::Queued, 0));
+    }
+    // Where none is at fault nothing would be different the next time.
+    say(&[(jobs[0], 424), (jobs[2], 424), (jobs[3], 424)]);
+    assert_eq!(w.count(JobState::Failed), 4);
+}
+
+pub fn a_refusal_that_says_less_is_left_counted_nothing<S: Store>(make: Make<'_, S>) {
+    let reported = "cost = \"items\"\nreported = { json = \"/left\" }\n";
+    for kind in ["budget", "rolling"] {
+        let w = World::new(make, &batch(100, &items(kind, 100).replace("cost = \"items\"\n", reported)));
+        add(&w, 250, "a");
+        let call = w.one();
+        assert_eq!(call.jobs().count(), 100);
+        let refused = Reading { limit: Some("urls".to_owned()), ..said(Reason::QuotaExhausted) };
+        let told = vec![Left { limit: "urls".to_owned(), left: 10, resets_at: None }];
+        let settled = w.settle(Settlement { remaining: told, ..w.answer(&call, refused.clone()) });
+        assert!(settled.block.is_none(), "{kind}: not used up");
+        assert_eq!(w.spent("urls", &[]), 0, "{kind}");
+        let call = w.one();
+        assert_eq!(call.jobs().count(), 10, "{kind}: what is left goes");
+        // That as much is left as the batch asked for explains no refusal: it counts, and closes.
+        let told = vec![Left { limit: "urls".to_owned(), left: 10, resets_at: None }];
+        let settled = w.settle(Settlement { remaining: told, ..w.answer(&call, refused) });
+        assert!(settled.block.is_some(), "{kind}");
+        assert_eq!(w.spent("urls", &[]), 10, "{kind}");
+    }
 }
 
 pub fn one_refused_as_a_whole_is_halved_until_one_is_found<S: Store>(make: Make<'_, S>) {

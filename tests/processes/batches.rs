@@ -162,26 +162,40 @@ fn hostile_values_arrive_as_they_are() {
 
 #[test]
 fn a_batch_over_what_is_left_is_trimmed_to_it() {
-    let upstream = Batches::start(Taking { left: Some(10), ..Taking::default() });
     let reported = "reported = { body = 'Quota remaining for today: (?<remaining>[0-9]+)' }\n\
         [[reading]]\nwhen = { body = \"Quota remaining\" }\nreason = \"quota_exhausted\"\nlimit = \"daily\"\n";
+    // Of the words alone the same is known, where there is one limit that they can be meant of.
+    let accepted = "counts = \"accepted\"\n";
+    for more in [reported, "", accepted] {
+        let upstream = Batches::start(Taking { left: Some(10), ..Taking::default() });
+        // Our own budget, too, is no more than the batch that is refused.
+        let daily = DAILY.replace("200", "32");
+        let world = world(&upstream, 100, &format!("{daily}{more}"));
+        add(&world, &urls(64));
+        let ran = world.run(&["run", "--max-wait", "1s"]);
+        assert_eq!(ran.code, 75, "{more}: {ran}");
+        assert_eq!(upstream.sizes(400), [32], "{more}: told once that ten are left");
+        assert_eq!(upstream.sizes(200), [10], "{more}: and they go");
+        let status = world.json(&["status"]);
+        assert_eq!((&status["jobs"]["done"], &status["jobs"]["queued"]), (&10.into(), &54.into()));
+        let daily = &status["upstreams"][0]["limits"][0];
+        assert_eq!((&daily["remaining"], &daily["spent"]), (&0.into(), &10.into()), "{status}");
+        let why = world.run(&["why", "shop"]);
+        assert!(why.stdout.contains("daily"), "{why}");
+    }
+}
+
+#[test]
+fn a_batch_over_what_is_left_shows_no_reset() {
+    let upstream = Batches::start(Taking { left: Some(10), ..Taking::default() });
     let daily = DAILY.replace("\"UTC\"", "\"unknown\"");
-    let world = world(&upstream, 100, &format!("{daily}{reported}"));
+    let world = world(&upstream, 100, &daily);
     add(&world, &urls(32));
     let ran = world.run(&["run", "--max-wait", "1s"]);
-    assert_eq!(ran.code, 75, "{ran}");
-    assert_eq!(upstream.sizes(400), [32], "told once that ten are left");
-    assert_eq!(upstream.sizes(200), [10], "and they go");
-    let status = world.json(&["status"]);
-    assert_eq!((&status["jobs"]["done"], &status["jobs"]["queued"]), (&10.into(), &22.into()));
-    let daily = &status["upstreams"][0]["limits"][0];
-    assert_eq!(daily["remaining"], 0, "{status}");
+    assert_eq!((ran.code, upstream.sizes(200)), (75, vec![10]), "{ran}");
     let why = world.run(&["why", "shop"]);
     let unseen = "nobody states when its day begins, and no answer has shown it yet";
-    assert!(
-        why.stdout.contains("daily") && why.stdout.contains(unseen),
-        "no reset took place: {why}"
-    );
+    assert!(why.stdout.contains("daily") && why.stdout.contains(unseen), "{why}");
 }
 
 #[test]

@@ -82,6 +82,37 @@ fn bodies_are_read_by_pointer_and_by_pattern() {
     assert_eq!(told(&limits, &[], "Quota remaining for today: some"), []);
 }
 
+#[test]
+fn words_are_taken_where_one_limit_can_be_meant() {
+    let day = |name: &str, zone: &str, cost: &str| {
+        format!(
+            "[[limit]]\nname = \"{name}\"\nkind = \"budget\"\namount = 100\nper = \"day\"\n\
+            time_zone = \"{zone}\"\ncost = \"{cost}\"\n"
+        )
+    };
+    let left = |limits: &str, status, said: &str| {
+        let body = serde_json::json!({ "ErrorCode": 2, "Message": said }).to_string();
+        let url = "https://api.example.com/";
+        let (method, headers, body) = ("POST", [].as_slice(), body.as_bytes());
+        let answer = Answer { method, url, received_at: RECEIVED_AT, status, headers, body };
+        let upstream = upstream(limits);
+        let reading = crate::reading::read(Some(&upstream), &answer);
+        let told = remaining(&upstream, &Columns::new(), &answer);
+        (reading.reason, reading.limit, told.first().map(|told| (told.limit.clone(), told.left)))
+    };
+    let said = "ERROR!!! Quota remaining for today: 10, Submitted: 32";
+    for zone in ["UTC", "unknown"] {
+        let limits = day("calls", "UTC", "calls") + &day("urls", zone, "items");
+        let urls = "urls".to_owned();
+        let known = (Reason::QuotaExhausted, Some(urls.clone()), Some((urls, 10)));
+        assert_eq!(left(&limits, 400, said), known, "{zone}");
+        assert_eq!(left(&limits, 200, said).2, None, "no refusal");
+        assert_eq!(left(&limits, 400, "Quota remaining for today: none").2, None);
+    }
+    let two = day("a", "UTC", "items") + &day("b", "UTC", "items");
+    assert_eq!(left(&two, 400, said), (Reason::InvalidRequest, None, None), "which of them?");
+}
+
 const PLAN: &str =
     "[[limit]]\nname = \"plan\"\nkind = \"rate\"\nrate = \"10/s\"\nkey = [\"site\"]\n";
 const DAILY: &str = "[[limit]]\nname = \"daily\"\nkind = \"budget\"\namount = 200\nper = \"day\"\n\

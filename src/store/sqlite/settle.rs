@@ -30,7 +30,7 @@ use crate::job::{CallId, Columns, JobId};
 use crate::next::{Facts, Next, next};
 use crate::quota::batch::Size;
 use crate::quota::{Cost, Upstream};
-use crate::reading::Reading;
+use crate::reading::{Reading, Reason};
 use crate::store::{ItemEnd, SettleEnd, Settled, Settlement};
 use part::{Carried, Part, Standing};
 
@@ -81,6 +81,13 @@ fn nothing_moved(call: CallId) -> Settled {
     Settled { call, job, end, more, split: None, block: None, hold: None }
 }
 
+/// The status of an item that was not tried because another one failed (RFC 4918 section 11.4).
+const FAILED_DEPENDENCY: u16 = 424;
+
+fn is_culprit(item: &ItemEnd) -> bool {
+    item.status != Some(FAILED_DEPENDENCY) && item.reading.reason.is_permanent()
+}
+
 /// One settle at work.
 struct Settle<'t> {
     txn: &'t Txn<'t>,
@@ -91,6 +98,8 @@ struct Settle<'t> {
     reading: &'t Reading,
     /// What it says of single jobs of a batch.
     items: HashMap<JobId, &'t ItemEnd>,
+    /// Whether one of these fails for what is in it.
+    has_culprit: bool,
     carried: Carried,
     columns: Columns,
     instances: Instances<'t>,
@@ -123,6 +132,7 @@ impl<'t> Settle<'t> {
             settlement,
             reading,
             items: settlement.items.iter().map(|item| (item.job, item)).collect(),
+            has_culprit: settlement.items.iter().any(is_culprit),
             carried,
             columns,
             instances,
@@ -184,7 +194,10 @@ impl<'t> Settle<'t> {
     /// What becomes of one job, by what the answer says of it.
     fn next_of(&self, part: &Part, block: &Block, all: &[Part]) -> Next {
         match self.items.get(&part.job) {
-            Some(item) => next(&item.reading, &self.facts(part, block, 1)),
+            Some(item) => {
+                let facts = self.facts(part, block, 1);
+                next(&item.reading, &Facts { dependent: self.depends(item), ..facts })
+            }
             None => next(&self.settlement.reading, &self.facts(part, block, all.len())),
         }
     }
@@ -197,6 +210,7 @@ impl<'t> Settle<'t> {
             left: self.settlement.left,
             jobs,
             could_go: self.could_go(),
+            dependent: false,
             redirected: self.settlement.redirect.is_some(),
             deadline_at: part.deadline_at,
             failures: part.failures,
@@ -207,6 +221,13 @@ impl<'t> Settle<'t> {
             reason_since: self.stood(block),
             random: self.settlement.random,
         }
+    }
+
+    /// Whether an item was refused for another one, which fails now: without that one it may do.
+    fn depends(&self, item: &ItemEnd) -> bool {
+        item.status == Some(FAILED_DEPENDENCY)
+            && self.has_culprit
+            && item.reading.reason == Reason::Unprocessable
     }
 
     /// How many jobs of this batch could have gone, by what the upstream says is left of the limit that

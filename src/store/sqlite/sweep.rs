@@ -188,6 +188,12 @@ pub(super) fn fail_oversized(txn: &Txn<'_>, job: JobId, limit: &str) -> rusqlite
     end(txn, job, "failed", "never_fits", &detail, (None, Some(limit)))
 }
 
+/// Ends a job whose body alone is larger than a batch may be.
+pub(super) fn fail_too_large(txn: &Txn<'_>, job: JobId) -> rusqlite::Result<()> {
+    let detail = "its body alone is larger than `max_bytes` of [batch]";
+    end(txn, job, "failed", "too_large", detail, (None, None))
+}
+
 fn end(
     txn: &Txn<'_>,
     job: JobId,

@@ -55,20 +55,29 @@ impl Round<'_> {
 
     /// Takes the jobs off the turn that a batch with `first` holds: those of the same request.
     fn gather(&self, turn: &mut Turn, first: HeadJob) -> Vec<HeadJob> {
-        let Some(batch) = &self.wish.upstream.batch else { return vec![first] };
+        let fits = self.together(&first, turn.jobs.iter());
+        let mut jobs = vec![first];
+        jobs.extend(turn.jobs.drain(..fits.saturating_sub(1)));
+        jobs
+    }
+
+    /// How many go in one call, of `first` and those behind it; none where `first` alone is too large.
+    pub(super) fn together<'j>(
+        &self,
+        first: &HeadJob,
+        others: impl Iterator<Item = &'j HeadJob>,
+    ) -> usize {
+        let Some(batch) = &self.wish.upstream.batch else { return 1 };
         let template = first.request.body.as_deref().and_then(|body| Template::parse(body).ok());
         let Some(template) =
             template.filter(|template| template.is_batch() && first.redirect.is_none())
         else {
-            return vec![first];
+            return 1;
         };
         let alike = |job: &&HeadJob| job.request == first.request && job.redirect.is_none();
-        let alike = turn.jobs.iter().take_while(alike).map(|job| &job.columns);
+        let alike = others.take_while(alike).map(|job| &job.columns);
         let columns: Vec<&Columns> = std::iter::once(&first.columns).chain(alike).collect();
-        let fits = batch.fits(&template, self.body_place(&first), &columns);
-        let mut jobs = vec![first];
-        jobs.extend(turn.jobs.drain(..fits.saturating_sub(1)));
-        jobs
+        batch.fits(&template, self.body_place(first), &columns)
     }
 
     /// Where the body's values stand.

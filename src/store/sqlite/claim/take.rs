@@ -31,6 +31,11 @@ impl Round<'_> {
     /// Asks for the partition's next job, or for as many as go in one call.
     pub(super) fn serve_one(&mut self, turn: &mut Turn) -> rusqlite::Result<Asked> {
         let Some(first) = turn.jobs.pop_front() else { return Ok(Asked::Gone) };
+        if self.together(&first, std::iter::empty()) == 0 {
+            self.claimed.failed += 1;
+            sweep::fail_too_large(self.txn, first.id)?;
+            return Ok(Asked::Gone);
+        }
         self.ask(&turn.columns)?;
         let Group { mut jobs, permits, decision } = self.group(turn, first)?;
         match decision {
@@ -82,6 +87,9 @@ impl Round<'_> {
         };
         self.record(turn.partition, &call, &took)?;
         turn.served = Some(call.id);
+        if self.wish.upstream.batch.as_ref().is_some_and(|batch| !batch.linger.is_zero()) {
+            turn.cut_short();
+        }
         self.claimed.calls.push(call);
         Ok(Asked::Taken)
     }

@@ -39,6 +39,14 @@ pub(super) struct HeadJob {
     pub columns: Columns,
 }
 
+impl Turn {
+    /// Leaves the other jobs for another turn: they may have to wait for company anew.
+    pub(super) fn cut_short(&mut self) {
+        self.is_all &= self.jobs.is_empty();
+        self.jobs.clear();
+    }
+}
+
 /// What came of asking for one job.
 pub(super) enum Asked {
     Taken,
@@ -135,7 +143,7 @@ impl Round<'_> {
         let batch = self.wish.upstream.batch.as_ref();
         let most = batch.map_or(share, |batch| ready.most(batch, probes));
         let jobs = self.head_jobs(ready.id, ready.priority, most)?;
-        if let Some(until) = batch.and_then(|batch| lingers(batch, &jobs, most))
+        if let Some(until) = batch.and_then(|batch| self.lingers(batch, &jobs, most))
             && until > self.txn.now.store
         {
             let mut linger = self.txn.conn.prepare_cached(queries::PARTITION_LINGER)?;
@@ -144,6 +152,14 @@ impl Round<'_> {
         }
         let is_all = jobs.len() < most;
         Ok(Some(Turn { partition: ready.id, columns, gate, jobs, is_all, served: None }))
+    }
+
+    /// Until when a batch of these jobs waits for more. One that was on its way already does not, nor one
+    /// that has no room for all of them.
+    fn lingers(&self, batch: &Batch, jobs: &VecDeque<HeadJob>, most: usize) -> Option<Timestamp> {
+        let first = jobs.front().filter(|first| first.attempts == 0)?;
+        let until = batch.lingers(jobs.len(), most, first.due_at)?;
+        (self.together(first, jobs.iter().skip(1)) == jobs.len()).then_some(until)
     }
 
     fn head_jobs(
@@ -174,12 +190,6 @@ impl Round<'_> {
         }
         Ok(())
     }
-}
-
-/// Until when a batch of these jobs waits for more. One that was on its way already does not.
-fn lingers(batch: &Batch, jobs: &VecDeque<HeadJob>, most: usize) -> Option<Timestamp> {
-    let first = jobs.front().filter(|first| first.attempts == 0)?;
-    batch.lingers(jobs.len(), most, first.due_at)
 }
 
 fn head_job(row: &rusqlite::Row<'_>) -> rusqlite::Result<HeadJob> {

@@ -39,7 +39,7 @@ fn add_waits(
     declared: &Declared,
     views: &mut [(i64, JobView)],
 ) -> rusqlite::Result<()> {
-    let mut partitions: HashMap<i64, Option<WaitView>> = HashMap::new();
+    let mut partitions: HashMap<i64, (Option<WaitView>, Option<WaitView>)> = HashMap::new();
     let mut rows: HashMap<String, Option<UpstreamRow>> = HashMap::new();
     for (partition, view) in views.iter_mut().filter(|(_, v)| v.state == JobState::Queued) {
         let Some(upstream) = declared.get(&view.upstream) else { continue };
@@ -57,14 +57,15 @@ fn add_waits(
                 Some(_) => look.partition_wait(&mut look.instances(), &found)?,
                 None => look.limits_wait(&mut look.instances(), &found.key, 1)?,
             };
-            partitions.insert(*partition, wait);
+            partitions.insert(*partition, (wait, look.lingering(&found)));
         }
-        let wait = partitions.get(partition).cloned().flatten();
+        let (wait, lingers) = partitions.get(partition).cloned().unwrap_or_default();
         let due = now.to_store(view.due_at);
         let own = (due > now.store).then(|| {
             let reason = view.reason.as_deref();
             look.scheduled(due, reason, view.detail.as_deref())
         });
+        let own = own.or(lingers);
         view.waiting = match wait {
             Some(wait) if wait.turn == Turn::Held => Some(wait),
             wait => later(wait, own),

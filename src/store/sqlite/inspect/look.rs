@@ -203,7 +203,8 @@ impl<'t> Look<'t> {
             Head::Later { at, .. } => {
                 Some(self.scheduled(at, row.again.as_deref(), row.again_detail.as_deref()))
             }
-            Head::Due { .. } | Head::None => None,
+            Head::Due { .. } => self.lingering(row),
+            Head::None => None,
         };
         Ok(later(limits, scheduled))
     }
@@ -216,6 +217,19 @@ impl<'t> Look<'t> {
             reason: held.reason.clone(),
             detail: held.detail.clone(),
         }
+    }
+
+    /// What a job that is due waits for in a batch that is not full; `None`: for nothing.
+    pub(super) fn lingering(&self, row: &PartitionRow) -> Option<WaitView> {
+        self.declared.batch.as_ref().filter(|batch| !batch.linger.is_zero())?;
+        let until = row.wake_at.filter(|at| *at > self.now.store)?;
+        Some(WaitView {
+            turn: Turn::Scheduled,
+            limit: None,
+            until: Some(self.now.to_wall(until)),
+            reason: "linger".to_owned(),
+            detail: "its batch is not full, and waits for more jobs".to_owned(),
+        })
     }
 
     /// `again` is the reason with which it was tried last, `said` that answer in a sentence.
@@ -366,6 +380,8 @@ pub(super) struct PartitionRow {
     id: i64,
     pub key: Columns,
     pub held: Option<places::HeldRow>,
+    /// When it is looked at next, where nothing of it is ready.
+    wake_at: Option<Timestamp>,
     /// The reason with which its head was tried last.
     pub again: Option<String>,
     /// That answer in a sentence.
@@ -388,6 +404,7 @@ impl PartitionRow {
             id: row.get("id")?,
             key: from_json(&row.get::<_, String>("key")?),
             held,
+            wake_at: row.get::<_, Option<i64>>("wake_at")?.map(Timestamp::from_nanos),
             again: row.get("again")?,
             again_detail: row.get("again_detail")?,
         })

@@ -152,7 +152,7 @@ pub(in crate::store::sqlite) const LOADS: &str =
 pub(in crate::store::sqlite) const INSTANCE_KEYS: &str = "SELECT key FROM limit_instance
     WHERE upstream_id = :upstream AND limit_name = :limit ORDER BY key";
 pub(in crate::store::sqlite) const PARTITIONS_BUSY: &str =
-    "SELECT id, key, held_at, held_reason, held_detail, held_until,
+    "SELECT id, key, held_at, held_reason, held_detail, held_until, wake_at,
     (SELECT reason FROM job WHERE partition_id = partition.id AND state = 'queued'
      ORDER BY priority DESC, due_at LIMIT 1) AS again,
     (SELECT detail FROM job WHERE partition_id = partition.id AND state = 'queued'
@@ -161,7 +161,7 @@ pub(in crate::store::sqlite) const PARTITIONS_BUSY: &str =
         (SELECT 1 FROM job WHERE partition_id = partition.id AND state = 'queued'))
     ORDER BY key";
 pub(in crate::store::sqlite) const PARTITION_ROW: &str =
-    "SELECT id, key, held_at, held_reason, held_detail, held_until,
+    "SELECT id, key, held_at, held_reason, held_detail, held_until, wake_at,
     NULL AS again, NULL AS again_detail FROM partition WHERE id = ?1";
 /// Less those that run: their rows say queued too.
 pub(in crate::store::sqlite) const PARTITION_JOBS: &str = "SELECT

@@ -12,7 +12,8 @@ use crate::store::sqlite::usage::give_back_all;
 use crate::store::sqlite::{places, queries};
 
 impl Settle<'_> {
-    /// All of it where the call never left; of what counts only accepted calls, what was refused.
+    /// All of it where the call never left; of what counts only accepted calls, what was refused; and of
+    /// the limit that refused a batch for being larger than what is left, all that the batch took.
     pub(super) fn give_back_unused(&self, parts: &[Part], moves: &[Next]) -> rusqlite::Result<()> {
         if !self.settlement.left {
             return self.give_back(&self.carried.taken);
@@ -20,12 +21,15 @@ impl Settle<'_> {
         let refused: Vec<_> = parts
             .iter()
             .zip(moves)
-            .filter(|(_, next)| !next.is_open())
+            .filter(|(_, next)| !next.is_open() || next.uncounted)
             .map(|(part, _)| part)
             .collect();
         match refused.len() {
             0 => Ok(()),
-            some => self.give_back(&self.refundable(&refused, some == parts.len())?),
+            some => {
+                let uncounted = self.limit.filter(|_| moves.iter().all(|next| next.uncounted));
+                self.give_back(&self.refundable(&refused, some == parts.len(), uncounted)?)
+            }
         }
     }
 
@@ -34,13 +38,21 @@ impl Settle<'_> {
         taken.iter().try_for_each(|from| places::wake_now(self.txn, from.instance))
     }
 
-    fn refundable(&self, refused: &[&Part], all: bool) -> rusqlite::Result<Vec<TakenFrom>> {
-        let accepted = |limit: &&Limit| match limit.rule_for(&self.columns) {
+    /// Of what counts only accepted calls, and of that limit, which did not count the call.
+    fn refundable(
+        &self,
+        refused: &[&Part],
+        all: bool,
+        uncounted: Option<usize>,
+    ) -> rusqlite::Result<Vec<TakenFrom>> {
+        let accepted = |limit: &Limit| match limit.rule_for(&self.columns) {
             LimitRule::Budget(budget) => budget.counts == Counts::Accepted,
             LimitRule::Rolling(rolling) => rolling.counts == Counts::Accepted,
             LimitRule::Rate(_) | LimitRule::Concurrency(_) => false,
         };
-        let limits: Vec<_> = self.upstream.limits.iter().filter(accepted).collect();
+        let limits = self.upstream.limits.iter().enumerate();
+        let limits = limits.filter(|(at, limit)| Some(*at) == uncounted || accepted(limit));
+        let limits: Vec<_> = limits.map(|(_, limit)| limit).collect();
         let mut refunds = Vec::new();
         if limits.is_empty() {
             return Ok(refunds);
