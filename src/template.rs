@@ -134,6 +134,9 @@ pub enum TemplateError {
     /// A value would be two lines of the list it stands in.
     #[error("the value of column `{0}` holds a line break, which a list of lines cannot carry")]
     BreaksLine(String),
+    /// A value would be two items of the list it stands in.
+    #[error("the value of column `{0}` holds a comma, which a list in a form cannot carry")]
+    BreaksList(String),
     /// A secret's value would end the header it stands in.
     #[error(
         "the value of `{0}` holds a line break or control character, which a header cannot carry"
@@ -297,7 +300,10 @@ impl Template {
                     writer.value(value(values.columns, name)?, out.text()).map_err(breaks)?;
                 }
                 Part::Items(name) => {
-                    let breaks = |_| TemplateError::BreaksLine(name.clone());
+                    let breaks = |_| match place {
+                        Place::Form => TemplateError::BreaksList(name.clone()),
+                        _ => TemplateError::BreaksLine(name.clone()),
+                    };
                     let list = values.items.iter().map(|columns| value(columns, name));
                     let list = list.collect::<Result<Vec<_>, _>>()?;
                     writer.list(&list, out.text()).map_err(breaks)?;

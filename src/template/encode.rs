@@ -58,7 +58,13 @@ impl Writer {
         };
         out.push_str(open);
         for (n, value) in values.iter().enumerate() {
-            if between == "\n" && value.contains(['\n', '\r']) {
+            let parts = match between {
+                "\n" => value.contains(['\n', '\r']),
+                // Encoded or not: whoever decodes the list finds two items.
+                "," => self.place != Place::Json && value.contains(','),
+                _ => false,
+            };
+            if parts {
                 return Err(Breaks);
             }
             if n > 0 {
