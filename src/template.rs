@@ -141,6 +141,9 @@ pub enum TemplateError {
     /// A secret's value has a character that no XML document may have.
     #[error("the value of `{0}` holds a control character, which XML cannot carry")]
     SecretBreaksXml(Secret),
+    /// A value would be two items of the list it stands in.
+    #[error("the value of column `{0}` holds a comma, which a list in a form cannot carry")]
+    BreaksList(String),
     /// A secret's value would end the header it stands in.
     #[error(
         "the value of `{0}` holds a line break or control character, which a header cannot carry"
@@ -163,6 +166,7 @@ impl TemplateError {
         match breaks {
             Breaks::Header => TemplateError::BreaksHeader(column),
             Breaks::Line => TemplateError::BreaksLine(column),
+            Breaks::List => TemplateError::BreaksList(column),
             Breaks::Xml => TemplateError::BreaksXml(column),
         }
     }

@@ -11,20 +11,35 @@ pub fn conclude(upstream: &Upstream, evidence: &Evidence) -> String {
         return format!("Nothing was sent to {} in this time.", upstream.title);
     };
     let calls = evidence.all.calls;
+    let sent = match calls {
+        1 => "The one call".to_owned(),
+        calls => format!("Of {calls} calls"),
+    };
+    let part = match evidence.refused_in_part {
+        0 => String::new(),
+        some => format!(" as a whole, {some} in part"),
+    };
     let between =
         format!("between {} and {}", first.to_rfc3339_seconds(), last.to_rfc3339_seconds());
     if evidence.all.refused == 0 {
         return format!(
-            "Of {calls} calls to {} {between} none was refused; no second held more than {}.",
-            upstream.title, evidence.busiest[0]
+            "{sent} to {} {between}{} refused{part}; no second held more than {}.",
+            upstream.title,
+            if calls == 1 { " was not" } else { " none was" },
+            evidence.busiest[0]
         );
     }
-    let refused = format!(
-        "Of {calls} calls to {} {between} {} ({}) were refused",
-        upstream.title,
-        evidence.all.refused,
-        share(evidence.all.refused, calls)
-    );
+    let number = evidence.all.refused;
+    let refused = match (calls, number) {
+        (1, _) => format!("{sent} to {} {between} was refused{part}", upstream.title),
+        (_, number) => {
+            let (share, were) = (share(number, calls), if number == 1 { "was" } else { "were" });
+            format!(
+                "{sent} to {} {between} {number} ({share}) {were} refused{part}",
+                upstream.title
+            )
+        }
+    };
     let [second, _, minute] = evidence.busiest;
     let kept = format!(
         "no second held more than {second} of our calls and no minute more than {minute}{}",
@@ -99,5 +114,12 @@ mod tests {
              one connection."
         );
         assert!(conclude(&shop(), &Evidence::default()).starts_with("Nothing was sent"));
+        let one = Evidence { all: Count { calls: 1, refused: 1 }, ..evidence.clone() };
+        assert!(conclude(&shop(), &one).starts_with("The one call to The shop between "));
+        assert!(conclude(&shop(), &one).contains("12:01:00Z was refused, "));
+        let part = Evidence { all: Count { calls: 2, refused: 0 }, refused_in_part: 1, ..evidence };
+        assert!(
+            conclude(&shop(), &part).contains("none was refused as a whole, 1 in part; no second")
+        );
     }
 }

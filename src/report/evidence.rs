@@ -1,6 +1,6 @@
 //! What was sent and what was refused, against what is declared: evidence for the upstream's support.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ pub struct Refusal {
 pub struct Count {
     /// Calls sent.
     pub calls: u64,
-    /// Refused ones.
+    /// Refused ones; of batches those of which no item went through.
     pub refused: u64,
 }
 
@@ -50,9 +50,11 @@ pub struct Count {
 pub struct Evidence {
     /// All calls.
     pub all: Count,
+    /// Batches that went through, less some items that were refused.
+    pub refused_in_part: u64,
     /// Refused as too fast or too much, though all that was sent up to then kept to every limit.
     pub refused_inside: u64,
-    /// Attempts that were no success, by reason.
+    /// Calls that were no success, by reason; the items of a batch may have several.
     pub by_reason: BTreeMap<String, u64>,
     /// By connection, where they are counted.
     pub by_connection: BTreeMap<u32, Count>,
@@ -70,10 +72,22 @@ pub struct Evidence {
 struct Sent {
     at: Timestamp,
     partition: u32,
+    connection: Option<u32>,
     jobs: u32,
-    refused: bool,
-    /// As too fast, or too much.
-    paced: bool,
+    /// Jobs of it that were refused.
+    refused: u32,
+    /// Of these, as too fast or too much.
+    paced: u32,
+}
+
+impl Sent {
+    fn is_refused(&self) -> bool {
+        self.refused == self.jobs
+    }
+
+    fn is_of_pace(&self) -> bool {
+        self.is_refused() && self.paced > 0
+    }
 }
 
 /// Gathers attempts, in the order in which they were recorded.
@@ -84,6 +98,8 @@ pub struct Gatherer<'u> {
     partitions: Vec<Columns>,
     known: HashMap<Columns, u32>,
     last: Option<CallId>,
+    /// The reasons of the last call that were counted.
+    counted: BTreeSet<String>,
 }
 
 impl<'u> Gatherer<'u> {
@@ -96,37 +112,40 @@ impl<'u> Gatherer<'u> {
             partitions: Vec::new(),
             known: HashMap::new(),
             last: None,
+            counted: BTreeSet::new(),
         }
     }
 
     /// One attempt more. Those of one batch follow each other.
     pub fn take(&mut self, attempt: &AttemptView) {
+        if self.last != Some(attempt.call) {
+            self.begin(attempt);
+        }
         let reason = attempt.reason.as_deref().and_then(|name| name.parse::<Reason>().ok());
         let refused = reason.is_some_and(is_refusal);
         let paced = reason.is_some_and(is_of_pace);
         if !reason.is_some_and(Reason::is_success) {
             let name = attempt.reason.clone().unwrap_or_else(|| "lost".to_owned());
-            *self.evidence.by_reason.entry(name).or_default() += 1;
+            if self.counted.insert(name.clone()) {
+                *self.evidence.by_reason.entry(name).or_default() += 1;
+            }
         }
         if refused {
             self.refusal(attempt);
         }
-        if self.last == Some(attempt.call)
-            && let Some(call) = self.calls.last_mut()
-        {
+        if let Some(call) = self.calls.last_mut() {
             call.jobs += 1;
-            call.refused |= refused;
-            call.paced |= paced;
-            return;
+            call.refused += u32::from(refused);
+            call.paced += u32::from(paced);
         }
+    }
+
+    fn begin(&mut self, attempt: &AttemptView) {
         self.last = Some(attempt.call);
-        if let Some(connection) = attempt.connection {
-            let count = self.evidence.by_connection.entry(connection).or_default();
-            count.calls += 1;
-            count.refused += u64::from(refused);
-        }
+        self.counted.clear();
+        let (at, connection) = (attempt.sent_at, attempt.connection);
         let partition = self.partition(&attempt.partition);
-        self.calls.push(Sent { at: attempt.sent_at, partition, jobs: 1, refused, paced });
+        self.calls.push(Sent { at, partition, connection, jobs: 0, refused: 0, paced: 0 });
     }
 
     fn partition(&mut self, columns: &Columns) -> u32 {
@@ -162,7 +181,16 @@ impl<'u> Gatherer<'u> {
         self.calls.sort_by_key(|call| call.at);
         let mut evidence = std::mem::take(&mut self.evidence);
         evidence.all.calls = self.calls.len() as u64;
-        evidence.all.refused = self.calls.iter().filter(|call| call.refused).count() as u64;
+        for call in &self.calls {
+            let refused = u64::from(call.is_refused());
+            evidence.all.refused += refused;
+            evidence.refused_in_part += u64::from(call.refused > 0) - refused;
+            if let Some(connection) = call.connection {
+                let count = evidence.by_connection.entry(connection).or_default();
+                count.calls += 1;
+                count.refused += refused;
+            }
+        }
         evidence.refused_inside = self.refused_inside();
         let sent: Vec<Timestamp> = self.calls.iter().map(|call| call.at).collect();
         evidence.busiest = SPANS.map(|(_, span)| busiest(&sent, span));
@@ -183,7 +211,7 @@ impl<'u> Gatherer<'u> {
                     instances.entry(key).or_insert_with(|| Strict::new(limit.rule_for(columns)));
                 within &= strict.sent(call.at, units(limit, call.jobs));
             }
-            inside += u64::from(within && call.paced);
+            inside += u64::from(within && call.is_of_pace());
         }
         inside
     }
@@ -232,11 +260,62 @@ impl Evidence {
             "first_at": instant(self.span.map(|(first, _)| first)),
             "last_at": instant(self.span.map(|(_, last)| last)),
             "calls": self.all.calls, "refused": self.all.refused,
+            "refused_in_part": self.refused_in_part,
             "refused_inside_limit": self.refused_inside, "by_reason": self.by_reason,
             "busiest": busiest, "by_connection": by_connection,
             "limits": upstream.limits.iter().map(super::limits::limit).collect::<Vec<_>>(),
             "first_refusal": refusal(&self.first), "worst_refusal": refusal(&self.worst),
             "conclusion": conclude(upstream, self),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::JobId;
+    use crate::quota::declare;
+
+    /// What these calls show, each the reasons of its jobs.
+    fn shown(calls: &[&[Reason]]) -> Evidence {
+        let upstream = declare::parse("shop", "shop.toml", "name = \"shop\"\n").unwrap();
+        let mut gatherer = Gatherer::new(&upstream);
+        for (call, reasons) in (1..).zip(calls) {
+            for reason in *reasons {
+                let attempt = AttemptView {
+                    id: 0,
+                    job: JobId(0),
+                    upstream: String::new(),
+                    url: String::new(),
+                    n: 1,
+                    call: CallId(call),
+                    sent_at: Timestamp::EPOCH,
+                    ended_at: None,
+                    status: None,
+                    reason: Some(reason.name().to_owned()),
+                    source: None,
+                    limit: None,
+                    hint_at: None,
+                    detail: None,
+                    redirect: None,
+                    body: None,
+                    connection: Some(1),
+                    partition: Columns::new(),
+                };
+                gatherer.take(&attempt);
+            }
+        }
+        gatherer.finish()
+    }
+
+    #[test]
+    fn a_batch_is_one_call_and_refused_where_none_of_it_went() {
+        let (ok, late, bad) = (Reason::Ok, Reason::QuotaExhausted, Reason::Unprocessable);
+        let evidence = shown(&[&[late; 100], &[ok, bad, late, ok], &[bad, ok], &[ok]]);
+        assert_eq!(evidence.all, Count { calls: 4, refused: 1 });
+        assert_eq!((evidence.refused_in_part, evidence.refused_inside), (1, 1));
+        let by_reason = [("quota_exhausted".to_owned(), 2), ("unprocessable".to_owned(), 2)];
+        assert_eq!(evidence.by_reason, BTreeMap::from(by_reason));
+        assert_eq!(evidence.by_connection[&1], Count { calls: 4, refused: 1 });
     }
 }

@@ -21,6 +21,8 @@ pub(super) enum Breaks {
     Header,
     /// A line of a list.
     Line,
+    /// An item of a list parted by commas.
+    List,
     /// The document: XML has no such character.
     Xml,
 }
@@ -83,8 +85,13 @@ impl Writer {
         };
         out.push_str(open);
         for (n, value) in values.iter().enumerate() {
-            if between == "\n" && value.contains(['\n', '\r']) {
-                return Err(Breaks::Line);
+            match between {
+                "
+" if value.contains(['
+', '']) => return Err(Breaks::Line),
+                // Encoded or not: whoever decodes the list finds two items.
+                "," if self.place != Place::Json && value.contains(',') => return Err(Breaks::List),
+                _ => {}
             }
             if n > 0 {
                 out.push_str(between);

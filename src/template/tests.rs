@@ -166,7 +166,13 @@ fn the_columns_of_a_batch_are_a_list() {
     );
     assert_eq!(json(r#"["{items.v}"]"#, &["9780", "a\nb"]), r#"["9780","a\nb"]"#);
     assert_eq!(json("{items.v}", &["{items.v}"]), r#"["{items.v}"]"#, "a value is no template");
-    assert_eq!(batch("id={items.v}", Place::Form, &["a b", "c,d"]).unwrap(), "id=a+b,c%2Cd");
+    assert_eq!(batch("id={items.v}", Place::Form, &["a b", "c;d"]).unwrap(), "id=a+b,c%3Bd");
+    assert_eq!(
+        batch("id={items.v}", Place::Form, &["a", "c,d"]),
+        Err(TemplateError::BreaksList("v".to_owned())),
+        "decoded it would be two"
+    );
+    assert_eq!(json("{items.v}", &["c,d"]), r#"["c,d"]"#);
     assert_eq!(batch("{items.v}", Place::Plain, &["a", "b"]).unwrap(), "a\nb");
     assert_eq!(
         batch("{items.v}", Place::Plain, &["a\nc", "b"]),

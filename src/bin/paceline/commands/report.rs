@@ -15,8 +15,11 @@ use super::log::PAGE;
 use crate::args::look::ReportArgs;
 use crate::context::Context;
 use crate::exit::{Exit, wrong};
-use crate::render::text::visible;
+use crate::render::text::{count, visible};
 use crate::render::time::Times;
+
+/// Connections that are told one by one; `--json` has all.
+const CONNECTIONS: usize = 10;
 
 /// Tells of one upstream, or of all that were called.
 pub async fn run(args: ReportArgs, context: &Context) -> anyhow::Result<Exit> {
@@ -93,13 +96,18 @@ fn tell(
     let out = &context.out;
     out.text(&format!("{}:", upstream.name))?;
     let (calls, refused) = (evidence.all.calls, evidence.all.refused);
+    let in_part = match evidence.refused_in_part {
+        0 => String::new(),
+        some => format!("; {} refused in part", count(some, "call")),
+    };
     out.text(&format!(
-        "  {calls} calls, {refused} refused ({}), {} of these within the declared limits",
+        "  {}, {refused} refused ({}), {} of these within the declared limits{in_part}",
+        count(calls, "call"),
         share(refused, calls),
         evidence.refused_inside
     ))?;
-    for (reason, attempts) in &evidence.by_reason {
-        out.text(&format!("    {reason}: {attempts}"))?;
+    for (reason, calls) in &evidence.by_reason {
+        out.text(&format!("    {reason}: {}", count(*calls, "call")))?;
     }
     for ((name, _), most) in SPANS.iter().zip(evidence.busiest) {
         out.text(&format!("  busiest {name}: {most}"))?;
@@ -108,11 +116,7 @@ fn tell(
         let declared = describe(&limit.rule).declared;
         out.text(&format!("  declared: {}: {declared}{}", limit.name, counted(limit)))?;
     }
-    for (number, count) in &evidence.by_connection {
-        let text =
-            format!("  connection {number}: {} calls, {} refused", count.calls, count.refused);
-        out.text(&text)?;
-    }
+    connections(evidence, context)?;
     for (which, refusal) in [("first", &evidence.first), ("worst", &evidence.worst)] {
         if let Some(refusal) = refusal {
             out.text(&visible(&line(which, refusal, times)))?;
@@ -120,6 +124,23 @@ fn tell(
     }
     out.text(&format!("\n{}", visible(&conclude(upstream, evidence))))?;
     Ok(())
+}
+
+/// Those that met most refusals.
+fn connections(evidence: &Evidence, context: &Context) -> anyhow::Result<()> {
+    let mut all: Vec<_> = evidence.by_connection.iter().collect();
+    all.sort_by_key(|(_, of)| std::cmp::Reverse(of.refused));
+    for (number, of) in all.iter().take(CONNECTIONS) {
+        let calls = count(of.calls, "call");
+        context.out.text(&format!("  connection {number}: {calls}, {} refused", of.refused))?;
+    }
+    match all.len().saturating_sub(CONNECTIONS) as u64 {
+        0 => Ok(()),
+        more => context
+            .out
+            .text(&format!("  and {}", count(more, "more connection")))
+            .map_err(Into::into),
+    }
 }
 
 fn line(which: &str, refusal: &Refusal, times: &Times) -> String {
