@@ -115,7 +115,7 @@ fn a_refusal_that_breaks_off_is_one() {
     let refusal = |status: u16| Answer::new(status).header("retry-after", "1").body("slow down");
     for manner in [Manner::Cut, Manner::Drip(Duration::from_secs(5))] {
         let config = Config::new()
-            .script(Script::new("/0", refusal(429).manner(manner.clone())).times(1))
+            .script(Script::new("/0", refusal(429).manner(manner)).times(1))
             .script(Script::new("/1", refusal(503).manner(manner)).times(1));
         // Not to be sent twice on a guess: that it was refused is no guess.
         let world = World::with(config, "method = \"POST\"\nbody = 'x'\ntimeout = \"500ms\"\n");
