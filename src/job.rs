@@ -171,6 +171,8 @@ pub struct NewJob {
     pub changed: bool,
     /// Takes the place of one of the same key that is queued and not running.
     pub replace: bool,
+    /// `priority` is nobody's wish: one that is replaced leaves its own.
+    pub keeps_priority: bool,
     /// Whether sending twice does no harm.
     pub repeatable: bool,
 }

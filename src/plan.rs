@@ -73,8 +73,8 @@ pub struct AddOptions {
     pub set: Columns,
     /// `--credential`.
     pub credential: Option<String>,
-    /// `--priority`: 0 to 9.
-    pub priority: u8,
+    /// `--priority`: 0 to 9. `None`: 0, or that of a job that is replaced.
+    pub priority: Option<u8>,
     /// `--priority-from`: the column that holds each row's own priority, or a date: oldest first.
     pub priority_from: Option<String>,
     /// `--not-before` (store time).
@@ -115,8 +115,8 @@ impl<'a> Planner<'a> {
     /// A template, method, header or priority that no row can make good; a credential that is not
     /// declared; and, where [`AddOptions::columns`] are known, every column that nothing supplies.
     pub fn new(upstream: &'a Upstream, options: AddOptions) -> Result<Planner<'a>, PlanError> {
-        if options.priority > MAX_PRIORITY {
-            return Err(PlanError::Priority(options.priority));
+        if let Some(priority) = options.priority.filter(|priority| *priority > MAX_PRIORITY) {
+            return Err(PlanError::Priority(priority));
         }
         if let Some(method) = options.method.as_deref().filter(|method| !is_method(method)) {
             return Err(PlanError::Method(method.to_owned()));
@@ -185,7 +185,8 @@ impl<'a> Planner<'a> {
             partition: self.partition(&columns)?,
             lastmod: self.lastmod(&columns)?,
             columns,
-            priority,
+            priority: priority.unwrap_or(0),
+            keeps_priority: priority.is_none(),
             line_at,
             changed: self.options.changed,
             not_before: self.options.not_before,

@@ -360,7 +360,9 @@ impl Out for Rendered<'_> {
         let value = (self.secret)(secret).ok_or_else(missing)?;
         let breaks = |breaks| match breaks {
             Breaks::Xml => TemplateError::SecretBreaksXml(secret.clone()),
-            Breaks::Header | Breaks::Line => TemplateError::SecretBreaksHeader(secret.clone()),
+            Breaks::Header | Breaks::Line | Breaks::List => {
+                TemplateError::SecretBreaksHeader(secret.clone())
+            }
         };
         writer.value(&value, &mut self.text).map_err(breaks)
     }

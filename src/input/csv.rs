@@ -22,6 +22,9 @@ use crate::job::Own;
 /// A column that is dropped when it is read: what a file of rejected rows says about each of them.
 pub const REJECTED_BECAUSE: &str = "rejected_because";
 
+/// What the first column is called where the header does not name it.
+pub const FIRST: &str = "unnamed";
+
 /// How a CSV file is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Format {
@@ -141,6 +144,10 @@ impl<R: BufRead> CsvRows<R> {
         self.parse(&raw)?;
         let names = self.record.iter().enumerate().map(|(at, name)| {
             let column = (at + 1).to_string();
+            // Tables are often written with such a column of row numbers.
+            if at == 0 && name.trim_ascii().is_empty() && self.record.len() > 1 {
+                return Ok(FIRST.to_owned());
+            }
             let not_text = |_| CsvError::Header { line, problem: RowProblem::NotText { column } };
             let name = std::str::from_utf8(name).map_err(not_text)?;
             Ok(name.trim().to_owned())
@@ -298,6 +305,9 @@ mod tests {
         let refused = |text: &[u8]| CsvRows::new(text, &Format::default()).unwrap_err().to_string();
         assert_eq!(refused(b"a,b,a\n"), "the column `a` is named twice");
         assert_eq!(refused(b"a,,b\n"), "column 2 has no name");
+        assert_eq!(refused(b",unnamed\n"), "the column `unnamed` is named twice");
+        let rows = CsvRows::new(&b",isbn\n0,1\n"[..], &Format::default()).unwrap();
+        assert_eq!(rows.columns(), ["unnamed", "isbn"], "a column of row numbers");
         assert!(refused(b"").starts_with("it is empty"));
         assert_eq!(refused(b"\xff\xfea\0"), "it is UTF-16; save it as UTF-8");
     }

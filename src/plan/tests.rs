@@ -218,7 +218,7 @@ fn other_bad_values_are_refused() {
     assert_eq!(error.to_string(), "`west` is not allowed in the column `warehouse`: north, south");
     let error = plan(STOCK, &[("isbn", "1\r\nX: y")]).unwrap_err();
     assert!(matches!(error, PlanError::Fill { .. }), "{error}");
-    let options = AddOptions { priority: 10, ..AddOptions::default() };
+    let options = AddOptions { priority: Some(10), ..AddOptions::default() };
     assert_eq!(plan_with(STOCK, options, &[]).unwrap_err(), PlanError::Priority(10));
     for bad in ["stand ard", "Hardcover"] {
         assert_eq!(by(STOCK, bad).unwrap_err(), PlanError::Method(bad.to_owned()));

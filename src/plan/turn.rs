@@ -5,18 +5,21 @@ use crate::clock::Timestamp;
 use crate::job::Columns;
 
 impl Planner<'_> {
-    /// The job's priority, and since when it stands in line, where the row tells. What has no date yet
+    /// The job's priority where somebody says one, and since when it stands in line, where the row tells. What has no date yet
     /// comes first.
-    pub(super) fn turn(&self, columns: &Columns) -> Result<(u8, Option<Timestamp>), PlanError> {
+    pub(super) fn turn(
+        &self,
+        columns: &Columns,
+    ) -> Result<(Option<u8>, Option<Timestamp>), PlanError> {
         let own = self.options.priority;
         let Some(column) = &self.options.priority_from else { return Ok((own, None)) };
         let value = columns.get(column).ok_or_else(|| self.missing(column, columns))?.trim();
         if value.is_empty() {
             return Ok((own, Some(Timestamp::EPOCH)));
         }
-        let priority = value.parse().ok().filter(|priority| *priority <= MAX_PRIORITY);
+        let priority = value.parse().ok().filter(|priority: &u8| *priority <= MAX_PRIORITY);
         match (priority, Lastmod::parse(value)) {
-            (Some(priority), _) => Ok((priority, None)),
+            (Some(_), _) => Ok((priority, None)),
             (None, Some(date)) => Ok((own, Some(date.begins_at()))),
             (None, None) => {
                 Err(PlanError::Turn { column: column.clone(), value: value.to_owned() })

@@ -86,11 +86,11 @@ impl Writer {
         out.push_str(open);
         for (n, value) in values.iter().enumerate() {
             match between {
-                "
-" if value.contains(['
-', '']) => return Err(Breaks::Line),
+                "\n" if value.contains(['\n', '\r']) => return Err(Breaks::Line),
                 // Encoded or not: whoever decodes the list finds two items.
-                "," if self.place != Place::Json && value.contains(',') => return Err(Breaks::List),
+                "," if self.place != Place::Json && value.contains(',') => {
+                    return Err(Breaks::List);
+                }
                 _ => {}
             }
             if n > 0 {

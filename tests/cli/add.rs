@@ -188,3 +188,26 @@ fn what_only_a_person_can_do_is_never_a_job() {
         .run("budget spend google-request-indexing 1 --key siteUrl=https://www.example.com")
         .ends(0);
 }
+
+#[test]
+fn who_is_interrupted_says_what_was_added() {
+    use std::io::Write as _;
+    let bench = Bench::new();
+    let words = ["add", "shop", "--csv", "-", "--load", "l"];
+    let mut child = bench.command().args(words).spawn().unwrap();
+    // stdin stays open: more rows may come.
+    let mut rows = child.stdin.take().unwrap();
+    rows.write_all(catalogue(0, 5_000).as_bytes()).unwrap();
+    rows.flush().unwrap();
+    while bench.count("l", "queued") < 4_000 {
+        assert!(child.try_wait().unwrap().is_none());
+    }
+    let kill = ["-s", "INT", &child.id().to_string()];
+    assert!(std::process::Command::new("kill").args(kill).status().unwrap().success());
+    let said = child.wait_with_output().unwrap();
+    assert_eq!(said.status.code(), Some(130));
+    let told = String::from_utf8(said.stderr).unwrap();
+    assert!(told.contains("interrupted: at least 2,000 jobs were added to the load l"), "{told}");
+    assert!(told.contains("--load l adds only the rest"), "{told}");
+    drop(rows);
+}

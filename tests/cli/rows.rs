@@ -128,6 +128,18 @@ fn a_stale_row_makes_way_for_a_newer_one() {
     assert_eq!(prices, ["11", "21", "31"]);
     let said = bench.run("add shop --csv c.csv --replace --load wednesday").ends(0);
     assert_eq!(said.out, "load wednesday: 3 added, 3 of them in place of older ones\n");
+    let priorities = |add: &str| {
+        bench.run(add).ends(0);
+        let queued = bench.json("jobs --state queued");
+        let all = queued.as_array().unwrap().iter().map(|job| job["priority"].as_i64().unwrap());
+        all.collect::<Vec<_>>()
+    };
+    let replace = "add shop --csv c.csv --replace";
+    assert_eq!(priorities(&format!("{replace} --priority 5")), [5, 5, 5]);
+    assert_eq!(priorities(replace), [5, 5, 5], "the place in line is kept");
+    bench.write("c.csv", "isbn,price\n1,3\n2,\n3,2026-11-30\n");
+    assert_eq!(priorities(&format!("{replace} --priority-from price")), [3, 5, 5]);
+    assert_eq!(priorities(&format!("{replace} --priority 0")), [0, 0, 0]);
     bench.run("add shop --csv c.csv --replace --dedupe none").ends(2).complains(&["--dedupe none"]);
 }
 

@@ -140,6 +140,7 @@ impl<S: Store> World<S> {
             lastmod: None,
             changed: false,
             replace: false,
+            keeps_priority: false,
             repeatable: true,
         }
     }

@@ -68,6 +68,7 @@ enum Fate {
 struct Withdrawn {
     partition: i64,
     due_at: Timestamp,
+    priority: u8,
     /// It was sent before, so that somebody told it to wait.
     was_sent: bool,
 }
@@ -161,11 +162,13 @@ impl<'t> Addition<'t> {
             }
         }
         let due_at = due_at(job, now, withdrawn.as_ref());
+        let left = withdrawn.as_ref().filter(|_| job.keeps_priority);
+        let priority = left.map_or(job.priority, |old| old.priority);
         let mut insert = self.txn.conn.prepare_cached(queries::JOB_ADD)?;
         let added = insert.execute(named_params! {
             ":upstream": self.upstream_id, ":partition": at.id, ":load": self.load_id,
             ":shape": shape.id, ":url": job.request.url, ":columns": to_json(&job.columns),
-            ":priority": job.priority, ":due": due_at.as_nanos(),
+            ":priority": priority, ":due": due_at.as_nanos(),
             ":deadline": job.deadline_at.map(Timestamp::as_nanos),
             ":repeatable": job.repeatable, ":now": now.as_nanos(), ":dedupe": dedupe,
         })?;
@@ -178,7 +181,7 @@ impl<'t> Addition<'t> {
             self.note_lastmod(job, key, id)?;
         }
         if let Some(grown) = self.partitions.get_mut(partition) {
-            grown.priority = grown.priority.max(job.priority);
+            grown.priority = grown.priority.max(priority);
             grown.due_at = grown.due_at.min(due_at);
             grown.has_deadline |= job.deadline_at.is_some();
         }
@@ -195,6 +198,7 @@ impl<'t> Addition<'t> {
             Ok(Withdrawn {
                 partition: row.get("partition_id")?,
                 due_at: Timestamp::from_nanos(row.get("due_at")?),
+                priority: row.get("priority")?,
                 was_sent: row.get::<_, i64>("attempts")? > 0,
             })
         });

@@ -97,7 +97,7 @@ pub(super) const JOB_WITHDRAW: &str = "UPDATE job
     SET state = 'cancelled', ended_at = :now, reason = 'replaced', detail = 'a newer row took its place'
     WHERE dedupe = :dedupe AND state IN ('queued', 'unsure') AND state = 'queued'
       AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)
-    RETURNING partition_id, due_at, attempts";
+    RETURNING partition_id, due_at, attempts, priority";
 pub(super) const LASTMOD_SEEN: &str = "SELECT 1 FROM lastmod_seen
     WHERE dedupe = :dedupe AND lastmod = :lastmod AND NOT EXISTS (SELECT 1 FROM job
         WHERE id = lastmod_seen.job_id AND dedupe = :dedupe

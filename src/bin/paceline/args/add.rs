@@ -87,9 +87,9 @@ pub struct AddArgs {
     /// Not to be sent before this: likewise
     #[arg(long, value_name = "WHEN", help_heading = "The queue")]
     pub not_before: Option<Moment>,
-    /// 0 to 9; higher goes first
-    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "The queue")]
-    pub priority: u8,
+    /// 0 to 9; higher goes first [default: 0, or that of the job that is replaced]
+    #[arg(long, value_name = "N", help_heading = "The queue")]
+    pub priority: Option<u8>,
     /// The column with each row's own priority (0 to 9), or with a date such as that of the last check:
     /// the oldest goes first, and what has none before it
     #[arg(long, value_name = "COLUMN", help_heading = "The queue")]

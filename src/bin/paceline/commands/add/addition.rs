@@ -1,7 +1,7 @@
 //! Jobs enter the queue, chunk by chunk, under one load's name.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use anyhow::Context as _;
 use paceline::job::{Dedupe, JobId};
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::intake::{Chunk, Intake, Left};
+use super::interrupt::{Told, on_signal};
 use super::progress::Progress;
 use super::source::Rows;
 use crate::context::Context;
@@ -69,10 +70,14 @@ impl Addition {
         progress: &Progress,
     ) -> anyhow::Result<()> {
         let mut entering: Option<Entering> = None;
+        let told = Told::default();
+        self.note(&told);
+        on_signal(Arc::clone(&told), progress.clone()).context("signals cannot be heard")?;
         loop {
             let chunk = intake.chunk(&mut rows);
             if let Some(entering) = entering.take() {
                 self.entered(entering).await.with_context(|| self.so_far())?;
+                self.note(&told);
                 progress.show(&rows, self.sum(|share| share.added), intake.seen());
             }
             let chunk = chunk.with_context(|| self.so_far())?;
@@ -141,19 +146,32 @@ impl Addition {
 
     /// What is told where a later chunk fails.
     fn so_far(&self) -> String {
-        let added = self.sum(|share| share.added);
-        if added == 0 {
-            return "nothing was added".to_owned();
+        match self.sum(|share| share.added) {
+            0 => "nothing was added".to_owned(),
+            added => format!("{} were added to the load {}", count(added, "job"), self.before()),
         }
-        let (added, load) = (count(added, "job"), &self.load);
+    }
+
+    /// What is told where somebody ends it: a chunk may be on its way.
+    fn note(&self, told: &Told) {
+        let text = match self.sum(|share| share.added) {
+            0 => format!("some jobs may have been added to the load {}", self.before()),
+            added => {
+                format!("at least {} were added to the load {}", count(added, "job"), self.before())
+            }
+        };
+        *told.lock().unwrap_or_else(PoisonError::into_inner) = text;
+    }
+
+    /// The load, and how to go on.
+    fn before(&self) -> String {
+        let load = &self.load;
         match self.dedupe {
             Dedupe::None => format!(
-                "{added} were added to the load {load} before this; with --dedupe none the same command \
-                 adds them again: cancel that load first"
+                "{load} before this; with --dedupe none the same command adds them again: cancel that load first"
             ),
             _ => format!(
-                "{added} were added to the load {load} before this; the same command with --load {load} \
-                 adds only the rest"
+                "{load} before this; the same command with --load {load} adds only the rest"
             ),
         }
     }

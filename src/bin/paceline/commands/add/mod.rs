@@ -5,6 +5,7 @@
 //! | `source` | where rows come from; `place` the bytes, `sitemaps` those of an index, `fetch` by HTTP |
 //! | `intake` | rows become jobs of each upstream, or are rejected |
 //! | `addition` | jobs enter the queue |
+//! | `interrupt` | what is told where somebody ends it before |
 //! | `progress` | how far it has come |
 //! | `dry_run` | what would be sent |
 //! | `hint` | what was meant, perhaps |
@@ -14,6 +15,7 @@ mod dry_run;
 mod fetch;
 mod hint;
 mod intake;
+mod interrupt;
 mod place;
 mod progress;
 mod sitemaps;

@@ -24,21 +24,24 @@ pub fn on_signals(last: impl Fn() + Send + 'static) -> io::Result<Leave> {
     Ok(leave)
 }
 
+/// Those that ask the program to leave.
 #[cfg(unix)]
-struct Signals {
+pub struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
 }
 
 #[cfg(unix)]
 impl Signals {
-    fn new() -> io::Result<Signals> {
+    /// Must be called inside a runtime.
+    pub fn new() -> io::Result<Signals> {
         use tokio::signal::unix::{SignalKind, signal};
         let interrupt = signal(SignalKind::interrupt())?;
         Ok(Signals { interrupt, terminate: signal(SignalKind::terminate())? })
     }
 
-    async fn next(&mut self) {
+    /// The next one.
+    pub async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
@@ -50,16 +53,19 @@ impl Signals {
     }
 }
 
+/// Those that ask the program to leave.
 #[cfg(not(unix))]
-struct Signals;
+pub struct Signals;
 
 #[cfg(not(unix))]
 impl Signals {
-    fn new() -> io::Result<Signals> {
+    /// There is nothing to set up.
+    pub fn new() -> io::Result<Signals> {
         Ok(Signals)
     }
 
-    async fn next(&mut self) {
+    /// The next one.
+    pub async fn next(&mut self) {
         // Without a handler there is no signal to wait for.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;

@@ -2,7 +2,7 @@
 
 pub mod finish;
 mod holds;
-mod leave;
+pub mod leave;
 mod lines;
 mod pace;
 mod progress;
