@@ -49,7 +49,7 @@ pub struct Claimed {
     pub expired: u64,
     /// Jobs that failed on the way: their cost can never fit.
     pub failed: u64,
-    /// What [`Store::changed`] tells changes from.
+    /// What [`Store::changed`](super::Store::changed) tells changes from.
     pub news: i64,
     /// The machine's wall clock was found stepped by this many nanoseconds since last time.
     pub stepped: Option<i64>,

@@ -107,7 +107,8 @@ proptest! {
         let (LimitRule::Rate(declared), LimitRule::Rate(slow)) = (&declared, slowed(&declared, share))
         else { panic!("rates") };
         let exact = declared.plan().interval * 16 / i64::from(share);
-        prop_assert!((slow.plan().interval - exact).abs() <= 16, "{} {exact}", slow.plan().interval);
+        // Both plans round their interval up by a few nanoseconds, the declared one before the sixteenfold.
+        prop_assert!((slow.plan().interval - exact).abs() <= 100, "{} {exact}", slow.plan().interval);
         prop_assert_eq!(slow.plan().burst, declared.plan().burst);
     }
 }
