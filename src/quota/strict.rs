@@ -39,7 +39,7 @@ impl<'r> Strict<'r> {
     /// let upstream = declare::parse("u", "u.toml", text).unwrap();
     /// let mut strict = Strict::new(&upstream.limits[0].rule);
     /// let told: Vec<bool> =
-    ///     [0, 400, 800, 1_300].map(|ms| strict.sent(Timestamp::from_nanos(ms * 1_000_000), 1)).into();
+    ///     [0, 400, 800, 1_500].map(|ms| strict.sent(Timestamp::from_nanos(ms * 1_000_000), 1)).into();
     /// assert_eq!(told, [true, true, false, true]);
     /// ```
     pub fn sent(&mut self, at: Timestamp, units: u64) -> bool {
