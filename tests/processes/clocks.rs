@@ -111,6 +111,7 @@ fn no_lease_ends_early() {
     until("all in flight", || world.count() == 8);
     for step in [3 * HOUR, 48 * HOUR] {
         shim.set_wrong_by(step);
+        // Each run has looked.
         std::thread::sleep(Duration::from_millis(1200));
     }
     let [one, other] = runs;
@@ -139,6 +140,7 @@ fn waits_as_told(steps: [i64; 2]) {
             world.number("SELECT count(*) FROM attempt WHERE reason IS NOT NULL") == 2
         });
         shim.set_wrong_by(step);
+        // So long that the run plans by the wrong clock before it is set again.
         std::thread::sleep(Duration::from_millis(600));
     }
     let ran = run.finish();

@@ -165,6 +165,14 @@ impl World {
         self.sql().query_row(sql, [], |row| row.get(0)).unwrap()
     }
 
+    /// Calls of one job each, of one attempt each, that ended or may leave without another commit.
+    pub fn recorded(&self) -> usize {
+        let ended = "SELECT count(*) FROM job WHERE state <> 'queued'";
+        let leaving = "SELECT count(*) FROM running JOIN call ON call.id = call_id
+            WHERE call.repeatable OR call.marked";
+        usize::try_from(self.number(&format!("SELECT ({ended}) + ({leaving})"))).unwrap()
+    }
+
     /// Units spent on budgets, ever.
     pub fn spent(&self) -> i64 {
         self.number("SELECT coalesce(sum(spent), 0) FROM budget_window")
