@@ -203,21 +203,47 @@ impl<'u> Run<'u> {
     /// Sends a run of the group's jobs, the first of them at `slot`.
     fn send(&mut self, index: usize, slot: Timestamp) {
         let jobs = self.run_length(index, slot);
-        let per_call = self.per_call();
+        let (last, paced_by) = self.last_slot(index, slot, jobs);
+        self.charge(index, jobs, slot, last);
+        self.note_wait(paced_by, last.since(slot));
         let Some(group) = self.groups.get_mut(index) else { return };
-        let mut last = slot;
-        let mut paced_by = None;
-        for (limit, instance) in self.upstream.limits.iter().zip(&group.instances) {
-            let Some(instance) = self.instances.get(*instance) else { continue };
-            let rule = limit.rule_for(&group.columns);
-            if let (LimitRule::Rate(rate), Usage::Rate(tat)) = (rule, &instance.usage) {
-                let units = group.cost(limit, jobs, per_call);
+        let counted = group.asked.is_none_or(|asked| asked > 0);
+        group.leave(jobs);
+        group.asked = group.asked.map(|asked| asked.saturating_sub(jobs));
+        let (left, due, all_asked) = (group.jobs, group.due.1, group.asked == Some(0));
+        if counted {
+            let done = if left == 0 { last.max(due) } else { last };
+            self.finish_at = self.finish_at.max(Some(done));
+        }
+        if left > 0 && !(all_asked && self.nothing_asked()) {
+            self.turns.push(Reverse((last, index)));
+        }
+    }
+
+    /// When the last of so many jobs goes, and the limit that paces them, if one does.
+    fn last_slot(&self, group: usize, slot: Timestamp, jobs: u64) -> (Timestamp, Option<&'u str>) {
+        let (upstream, mut latest) = (self.upstream, (slot, None));
+        let Some(group) = self.groups.get(group) else { return latest };
+        for (limit, instance) in upstream.limits.iter().zip(&group.instances) {
+            let usage = self.instances.get(*instance).map(|instance| &instance.usage);
+            if let (LimitRule::Rate(rate), Some(Usage::Rate(tat))) =
+                (limit.rule_for(&group.columns), usage)
+            {
+                let units = group.cost(limit, jobs, self.per_call());
                 let ends = rate.plan().last_slot(*tat, slot, units);
-                if ends > last {
-                    (last, paced_by) = (ends, Some(limit.name.as_str()));
+                if ends > latest.0 {
+                    latest = (ends, Some(limit.name.as_str()));
                 }
             }
         }
+        latest
+    }
+
+    /// Takes what so many jobs cost, the first of them sent at `slot`.
+    fn charge(&mut self, group: usize, jobs: u64, slot: Timestamp, last: Timestamp) {
+        let per_call = self.per_call();
+        let now = Now { store: last, wall: self.now.to_wall(last) };
+        let Some(group) = self.groups.get(group) else { return };
         for (position, limit) in self.upstream.limits.iter().enumerate() {
             let Some(instance) = group.instances.get(position) else { continue };
             let Some(Instance { usage, reported, .. }) = self.instances.get_mut(*instance) else {
@@ -226,45 +252,28 @@ impl<'u> Run<'u> {
             let units = group.cost(limit, jobs, per_call);
             reported.charge(last, units);
             let rule = limit.rule_for(&group.columns);
-            let now = Now { store: last, wall: self.now.to_wall(last) };
-            match (rule, &usage) {
-                (LimitRule::Concurrency(_), _) => {}
+            match rule {
+                LimitRule::Concurrency(_) => {}
                 // A rate's slots begin where the run does.
-                (LimitRule::Rate(_), _) => drop(charge(rule, usage, units, slot, now)),
-                (LimitRule::Rolling(_), _) => {
+                LimitRule::Rate(_) => drop(charge(rule, usage, units, slot, now)),
+                LimitRule::Rolling(_) => {
                     for (at, units) in pieces(units, slot, last) {
                         drop(charge(rule, usage, units, at, now));
                     }
                 }
-                _ => drop(charge(rule, usage, units, last, now)),
+                LimitRule::Budget(budget) => {
+                    drop(charge(rule, usage, units, last, now));
+                    let span = budget.calendar.window(now.wall);
+                    let used = self.windows.entry((position, *instance, span.start));
+                    let used = used.or_insert_with(|| WindowUse {
+                        limit: limit.name.clone(),
+                        start: span.start,
+                        resets_at: span.next_reset,
+                        jobs: 0,
+                    });
+                    used.jobs += jobs;
+                }
             }
-            if let LimitRule::Budget(budget) = rule {
-                let span = budget.calendar.window(now.wall);
-                let used = self.windows.entry((position, *instance, span.start));
-                let used = used.or_insert_with(|| WindowUse {
-                    limit: limit.name.clone(),
-                    start: span.start,
-                    resets_at: span.next_reset,
-                    jobs: 0,
-                });
-                used.jobs += jobs;
-            }
-        }
-        group.leave(jobs);
-        let asked = group.asked.map(|asked| asked.saturating_sub(jobs));
-        let counted = group.asked.is_none_or(|asked| asked > 0);
-        group.asked = asked;
-        let (left, due) = (group.jobs, group.due.1);
-        let all_asked = group.asked == Some(0);
-        if let Some(limit) = paced_by {
-            self.note_wait(Some(limit), last.since(slot));
-        }
-        if counted {
-            let done = if left == 0 { last.max(due) } else { last };
-            self.finish_at = self.finish_at.max(Some(done));
-        }
-        if left > 0 && !(all_asked && self.nothing_asked()) {
-            self.turns.push(Reverse((last, index)));
         }
     }
 
