@@ -4,6 +4,7 @@
 //! is taken up by the next call. Every value that was ever given out is remembered in memory, so that
 //! a [`Redactor`] finds it in bodies and messages later on.
 
+mod environment;
 mod redact;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -13,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::quota::Upstream;
 use crate::template::{Place, Secret, Template, TemplateError};
+pub use environment::{EnvFileError, lacking, parse_env, provide, variable};
 pub use redact::Redactor;
 
 /// Why a secret has no value.
@@ -126,9 +128,9 @@ impl Default for Secrets {
 }
 
 impl Secrets {
-    /// From this process's environment, and files.
+    /// From this process's environment, what was provided beside it, and files.
     pub fn new() -> Secrets {
-        Secrets::with_environment(|name| std::env::var_os(name))
+        Secrets::with_environment(variable)
     }
 
     /// From another environment.

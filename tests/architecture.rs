@@ -24,6 +24,8 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("rustls", &["src/dispatch/transport.rs"]),
     ("axum", &["src/practice/"]),
     ("clap", &["src/bin/"]),
+    ("clap_complete", &["src/bin/"]),
+    ("clap_mangen", &["src/bin/"]),
     ("anyhow", &["src/bin/"]),
     ("indicatif", &["src/bin/"]),
     ("tempfile", &["src/bin/"]),
@@ -36,7 +38,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
         "std::fs",
         &["src/clock.rs", "src/secrets.rs", "src/quota/library/", "src/store/sqlite/", "src/bin/"],
     ),
-    ("std::env", &["src/secrets.rs", "src/crash.rs", "src/bin/"]),
+    ("std::env", &["src/secrets/environment.rs", "src/crash.rs", "src/bin/"]),
     ("std::net", &["src/practice/", "src/bin/"]),
     ("std::thread", &["src/store/sqlite/", "src/bin/"]),
     (

@@ -16,6 +16,8 @@ mod history;
 mod json;
 #[path = "cli/look.rs"]
 mod look;
+#[path = "cli/manners.rs"]
+mod manners;
 #[path = "cli/rows.rs"]
 mod rows;
 #[path = "cli/run.rs"]

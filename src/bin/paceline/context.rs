@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chrono_tz::Tz;
@@ -18,14 +18,17 @@ use paceline::store::{Store as _, StoreError};
 use crate::args::{Global, SyncRule};
 use crate::exit::{Usage, wrong};
 use crate::render::out::Out;
-use crate::render::text::visible_lines;
+use crate::render::text::complain;
 use crate::render::time::Times;
+use crate::settings::Settings;
 
 /// What every command works with.
 #[derive(Debug)]
 pub struct Context {
     /// The flags that all commands share.
     pub global: Global,
+    /// What the file of defaults says.
+    pub settings: Settings,
     /// stdout.
     pub out: Out,
     library: RefCell<Option<Arc<Library>>>,
@@ -34,16 +37,27 @@ pub struct Context {
 }
 
 impl Context {
-    /// Nothing is opened or read yet.
-    pub fn new(global: Global) -> Context {
+    /// From the flags, the environment and the file of defaults, in this order. No store or quota file is
+    /// opened yet.
+    ///
+    /// # Errors
+    ///
+    /// One of these says what cannot be meant, or a file that they name cannot be read.
+    pub fn new(global: Global) -> anyhow::Result<Context> {
+        let global = global.or_environment()?;
+        let settings = Settings::load(global.config.as_deref())?;
+        let global = global.or_settings(&settings);
+        if let Some(file) = &global.env_file {
+            provide(file)?;
+        }
         let (library, stand_in) = Default::default();
-        Context { global, out: Out::new(), library, stand_in }
+        Ok(Context { global, settings, out: Out::new(), library, stand_in })
     }
 
     /// Opens the store, or makes it.
     pub fn store(&self) -> anyhow::Result<SqliteStore> {
         let path = self.store_path()?;
-        let sync = match self.global.sync {
+        let sync = match self.global.sync.unwrap_or_default() {
             SyncRule::Normal => Sync::Charges,
             SyncRule::Full => Sync::All,
         };
@@ -145,15 +159,29 @@ impl Context {
 
     /// Says something that must be heard, on stderr.
     pub fn complain(&self, text: &str) {
-        use std::io::Write as _;
-        // Where nobody listens there is nothing left to do.
-        let _ = writeln!(std::io::stderr(), "{}", visible_lines(text));
+        complain(text);
     }
 
     /// Whether somebody can be asked.
     pub fn can_ask(&self) -> bool {
         std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
     }
+}
+
+/// Secrets of a file, for all who look one up.
+fn provide(file: &Path) -> anyhow::Result<()> {
+    let shown = file.display();
+    let text = match std::fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) => {
+            return wrong(format!("the file `{shown}` of --env-file cannot be read: {error}"));
+        }
+    };
+    match paceline::secrets::parse_env(&text) {
+        Ok(variables) => paceline::secrets::provide(variables),
+        Err(error) => return wrong(format!("{shown}:{error}")),
+    }
+    Ok(())
 }
 
 fn given(store: &OsString) -> anyhow::Result<PathBuf> {

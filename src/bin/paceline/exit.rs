@@ -11,7 +11,7 @@ use paceline::quota::declare::DeclareError;
 use paceline::quota::library::LibraryError;
 use paceline::store::StoreError;
 
-use crate::context::Context;
+use crate::render::text::complain;
 
 /// The exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,11 +110,11 @@ pub fn usage(told: &clap::Error) -> ExitCode {
 }
 
 /// Prints an error with its causes, once.
-pub fn fail(error: &anyhow::Error, context: &Context) -> ExitCode {
+pub fn fail(error: &anyhow::Error) -> ExitCode {
     if is_broken_pipe(error) {
         return Exit::Done.into();
     }
-    context.complain(&with_causes(error));
+    complain(&with_causes(error));
     of_error(error).into()
 }
 

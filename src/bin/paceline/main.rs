@@ -6,6 +6,7 @@ mod context;
 mod demo;
 mod exit;
 mod render;
+mod settings;
 
 use std::process::ExitCode;
 
@@ -20,10 +21,13 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(told) => return exit::usage(&told),
     };
-    let context = Context::new(cli.global.or_environment());
+    let context = match Context::new(cli.global) {
+        Ok(context) => context,
+        Err(error) => return exit::fail(&error),
+    };
     match work(cli.command, &context) {
         Ok(exit) => exit.into(),
-        Err(error) => exit::fail(&error, &context),
+        Err(error) => exit::fail(&error),
     }
 }
 

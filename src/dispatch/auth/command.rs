@@ -19,7 +19,8 @@ pub(super) async fn fetch(words: &[String], ask: &Ask<'_>) -> Result<Fetched, Fa
         return Err(Failure::Lasting("`command` runs nothing".to_owned()));
     };
     let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.args(arguments).envs(crate::secrets::lacking());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // Whoever stops waiting for it ends it.
     let spawned = command.kill_on_drop(true).spawn();
     let unrun = |error| Failure::Lasting(format!("`{name}` cannot be run: {error}"));

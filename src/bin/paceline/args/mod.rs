@@ -2,6 +2,7 @@
 //!
 //! | file | noun |
 //! | --- | --- |
+//! | `global` | flags of all commands, and what stands in for them |
 //! | `add`, `run` | the two great commands |
 //! | `look` | commands that show |
 //! | `act` | commands that change jobs and partitions |
@@ -10,15 +11,15 @@
 
 pub mod act;
 pub mod add;
+pub mod global;
 pub mod look;
 pub mod run;
 pub mod select;
 pub mod tools;
 
-use std::ffi::OsString;
-use std::path::PathBuf;
+use clap::{Parser, Subcommand};
 
-use clap::{Args, Parser, Subcommand};
+pub use global::{Global, SyncRule};
 
 /// Calls somebody else's API within its quota.
 ///
@@ -45,65 +46,6 @@ Examples:
 
 Exit codes of `run`: 0 all done, 1 a fault here, 2 usage or quota file, 3 some jobs failed, 4
 held until a person acts, 75 work must wait, 130 interrupted.";
-
-/// The flags that all commands share.
-#[derive(Args, Debug)]
-#[command(next_help_heading = "Global options")]
-pub struct Global {
-    /// The file that holds queue and history [default: the user's own; env: PACELINE_STORE]
-    #[arg(long, global = true, value_name = "PATH", display_order = 900)]
-    pub store: Option<OsString>,
-    /// A folder of quota files, looked into first [env: PACELINE_QUOTAS]
-    #[arg(long, global = true, value_name = "DIR", display_order = 901)]
-    pub quotas: Option<PathBuf>,
-    /// Which commits wait for the disk, so that a power cut cannot undo them
-    #[arg(
-        long,
-        global = true,
-        value_enum,
-        default_value_t,
-        value_name = "WHICH",
-        display_order = 905
-    )]
-    pub sync: SyncRule,
-    /// Answer in JSON; instants are RFC 3339 in UTC
-    #[arg(long, global = true, display_order = 902)]
-    pub json: bool,
-    /// Print what was asked for and what went wrong: nothing by the way
-    #[arg(long, short, global = true, display_order = 903)]
-    pub quiet: bool,
-    /// Say more: one line an attempt
-    #[arg(
-        long,
-        short,
-        global = true,
-        action = clap::ArgAction::Count,
-        conflicts_with = "quiet",
-        display_order = 904
-    )]
-    pub verbose: u8,
-}
-
-impl Global {
-    /// With what the environment says where no flag does. Clap would do so too, and then show these
-    /// flags in each usage line.
-    pub fn or_environment(mut self) -> Global {
-        self.store = self.store.or_else(|| std::env::var_os("PACELINE_STORE"));
-        let quotas = || std::env::var_os("PACELINE_QUOTAS").filter(|folder| !folder.is_empty());
-        self.quotas = self.quotas.or_else(|| quotas().map(PathBuf::from));
-        self
-    }
-}
-
-/// What `--sync` says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum SyncRule {
-    /// Units of budgets and rolling limits, marks of calls that must not be sent twice
-    #[default]
-    Normal,
-    /// All: a power cut undoes nothing that was recorded
-    Full,
-}
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -154,4 +96,8 @@ pub enum Command {
     Calendar(tools::CalendarArgs),
     /// Play the whole thing against a practice upstream on this machine
     Demo(crate::demo::DemoArgs),
+    /// Print what has a shell complete commands and flags
+    Completions(tools::CompletionsArgs),
+    /// Print the manual page, or write one for each command into a folder
+    Man(tools::ManArgs),
 }

@@ -35,9 +35,9 @@ pub struct RunArgs {
     /// Exit with 3 where jobs ended so, even if others must wait
     #[arg(long, value_enum, value_name = "ENDS", value_delimiter = ',')]
     pub fail_on: Vec<FailOn>,
-    /// Calls in flight at once, at most
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
-    pub concurrency: u16,
+    /// Calls in flight at once, at most [default: 64]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub concurrency: Option<u16>,
 }
 
 const EXAMPLES: &str = "\

@@ -88,3 +88,26 @@ pub struct CalendarArgs {
 fn per(text: &str) -> Result<Per, String> {
     Per::parse(text).map_err(|error| error.to_string())
 }
+
+/// Shell completions.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  paceline completions bash > ~/.local/share/bash-completion/completions/paceline
+  paceline completions zsh > ~/.zfunc/_paceline          # a folder that is in $fpath
+  paceline completions fish > ~/.config/fish/completions/paceline.fish")]
+pub struct CompletionsArgs {
+    /// Whose
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+/// Manual pages.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  paceline man | man -l -                     # read it now
+  paceline man ~/.local/share/man/man1        # then: man paceline-add")]
+pub struct ManArgs {
+    /// Write `paceline.1`, `paceline-add.1` and so on here
+    #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub folder: Option<std::path::PathBuf>,
+}

@@ -66,9 +66,7 @@ fn missing<'t>(templates: impl Iterator<Item = &'t String>) -> BTreeSet<String> 
     let mut names = BTreeSet::new();
     for template in templates.filter_map(|text| Template::parse(text).ok()) {
         names.extend(template.secrets().into_iter().filter_map(|secret| match secret {
-            Secret::Env(name) if std::env::var_os(name).is_none_or(|value| value.is_empty()) => {
-                Some(name.clone())
-            }
+            Secret::Env(name) if paceline::secrets::variable(name).is_none() => Some(name.clone()),
             _ => None,
         }));
     }

@@ -6,12 +6,14 @@ mod answers;
 mod budget;
 mod calendar;
 mod cancel;
+mod completions;
 mod forecast;
 mod hold;
 mod jobs;
 mod lacks;
 mod loads;
 mod log;
+mod man;
 mod prune;
 mod quotas;
 mod read;
@@ -33,7 +35,7 @@ use crate::exit::Exit;
 
 /// Does what was asked for.
 pub async fn run(command: Command, context: &Context) -> anyhow::Result<Exit> {
-    if !matches!(command, Command::Demo(_)) {
+    if !matches!(command, Command::Demo(_) | Command::Completions(_) | Command::Man(_)) {
         context.check_quotas()?;
     }
     match command {
@@ -60,5 +62,7 @@ pub async fn run(command: Command, context: &Context) -> anyhow::Result<Exit> {
         Command::Read(args) => read::run(&args, context),
         Command::Calendar(args) => calendar::run(&args, context),
         Command::Demo(args) => crate::demo::run(&args, context).await,
+        Command::Completions(args) => completions::run(&args, context),
+        Command::Man(args) => man::run(&args, context),
     }
 }

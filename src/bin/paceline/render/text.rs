@@ -61,6 +61,13 @@ fn escaped(
     Cow::Owned(out)
 }
 
+/// Says something that must be heard, on stderr.
+pub fn complain(text: &str) {
+    use std::io::Write as _;
+    // Where nobody listens there is nothing left to do.
+    let _ = writeln!(std::io::stderr(), "{}", visible_lines(text));
+}
+
 /// At most so many characters, with a sign where some are missing.
 pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
     match text.char_indices().nth(most) {

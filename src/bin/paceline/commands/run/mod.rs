@@ -48,7 +48,7 @@ pub async fn run(args: RunArgs, context: &Context) -> anyhow::Result<Exit> {
 }
 
 fn options(args: &RunArgs, context: &Context) -> anyhow::Result<RunOptions> {
-    let times = context.times();
+    let (times, defaults) = (context.times(), &context.settings.run);
     let until = match args.until.map(|moment| moment.to_come(&times)) {
         Some(None) => return wrong("--until is at no instant of this zone"),
         until => until.flatten(),
@@ -56,12 +56,12 @@ fn options(args: &RunArgs, context: &Context) -> anyhow::Result<RunOptions> {
     let bound = args.bound.map(|span| times.now() + span);
     Ok(RunOptions {
         upstreams: args.upstreams.clone(),
-        max_wait: args.max_wait,
+        max_wait: args.max_wait.or(defaults.max_wait),
         until: until.into_iter().chain(bound).min(),
         count: args.count,
         follow: args.follow,
         single: args.single,
-        concurrency: usize::from(args.concurrency),
+        concurrency: usize::from(args.concurrency.or(defaults.concurrency).unwrap_or(64)),
         seed: None,
     })
 }
