@@ -16,11 +16,9 @@
 use std::io::{self, BufRead, Read};
 
 use super::frames::{Frame, Frames};
-use super::{BadRow, Input, Row, RowProblem};
+pub use super::rejects::REJECTED_BECAUSE;
+use super::{BadRow, Input, Row, RowProblem, rejects};
 use crate::job::Own;
-
-/// A column that is dropped when it is read: what a file of rejected rows says about each of them.
-pub const REJECTED_BECAUSE: &str = "rejected_because";
 
 /// What the first column is called where the header does not name it.
 pub const FIRST: &str = "unnamed";
@@ -77,6 +75,9 @@ pub struct CsvRows<R> {
     record: csv::ByteRecord,
     columns: Vec<String>,
     header: Option<Vec<u8>>,
+    delimiter: u8,
+    /// Which column tells why the row was rejected before.
+    because: Option<usize>,
 }
 
 /// What the parser is given, one record at a time.
@@ -114,12 +115,16 @@ impl<R: BufRead> CsvRows<R> {
             record: csv::ByteRecord::new(),
             columns: Vec::new(),
             header: None,
+            delimiter: format.delimiter,
+            because: None,
         };
         rows.columns = match &format.columns {
             Some(columns) => columns.clone(),
             None => rows.read_header()?,
         };
         check_columns(&rows.columns)?;
+        rows.because = rows.columns.iter().position(|name| name == REJECTED_BECAUSE);
+        rows.header = rows.header.take().map(|header| rows.of_the_row(header, true));
         Ok(rows)
     }
 
@@ -128,7 +133,7 @@ impl<R: BufRead> CsvRows<R> {
         &self.columns
     }
 
-    /// The header row's bytes; `None` where the columns were named by the format.
+    /// The header row's bytes, without [`REJECTED_BECAUSE`]; `None` where the columns were named by the format.
     pub fn header(&self) -> Option<&[u8]> {
         self.header.as_deref()
     }
@@ -166,9 +171,22 @@ impl<R: BufRead> CsvRows<R> {
         self.parser.read_byte_record(&mut self.record).map(|_| ()).map_err(io::Error::other)
     }
 
+    /// A row's bytes without what is said of it. It `is_whole` where the last record is what it holds.
+    fn of_the_row(&self, raw: Vec<u8>, is_whole: bool) -> Vec<u8> {
+        match self.because {
+            None => raw,
+            Some(at) if at + 1 == self.columns.len() => {
+                rejects::without_last(&raw, self.delimiter, is_whole).to_vec()
+            }
+            Some(at) if is_whole => rejects::without(&self.record, self.delimiter, at),
+            Some(_) => raw,
+        }
+    }
+
     fn row(&mut self, line: u64, raw: Vec<u8>) -> io::Result<Input> {
         self.parse(&raw)?;
         let (found, expected) = (self.record.len(), self.columns.len());
+        let raw = self.of_the_row(raw, found == expected);
         if found != expected {
             let problem = RowProblem::Count { found, expected };
             return Ok(Input::Bad(BadRow { line, raw, problem }));
@@ -205,7 +223,10 @@ impl<R: BufRead> Iterator for CsvRows<R> {
     fn next(&mut self) -> Option<io::Result<Input>> {
         match self.frames.next() {
             Ok(Some(Frame::Record(line, raw))) => Some(self.row(line, raw)),
-            Ok(Some(Frame::Bad(bad))) => Some(Ok(Input::Bad(bad))),
+            Ok(Some(Frame::Bad(BadRow { line, raw, problem }))) => {
+                let raw = self.of_the_row(raw, false);
+                Some(Ok(Input::Bad(BadRow { line, raw, problem })))
+            }
             Ok(None) => None,
             Err(error) => Some(Err(error)),
         }

@@ -9,6 +9,7 @@
 //! | [`sitemap`] | a sitemap's URLs, an index's sitemaps |
 //! | `counted` | how far a stream was read |
 //! | [`gzip`] | what is packed, unpacked |
+//! | `rejects` | a file of rejected rows that is read again |
 //!
 //! Readers hold one row at a time. A row that cannot be read is told with its line, and reading goes
 //! on with the next one.
@@ -19,6 +20,7 @@ mod frames;
 pub mod gzip;
 pub mod jsonl;
 pub mod lines;
+mod rejects;
 pub mod sitemap;
 
 use std::io::{self, BufRead, Read as _};

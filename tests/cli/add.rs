@@ -56,6 +56,31 @@ fn rejects_can_be_corrected_and_added() {
 }
 
 #[test]
+fn rejects_that_are_rejected_again_are_as_they_were() {
+    let bench = Bench::new();
+    bench.write("c.csv", "isbn,title\n2\n,C\n4,\"open\n5,E,F\n");
+    bench.run("add shop --csv c.csv --rejects r1.csv").ends(3).tells(&["4 rejected"]);
+    for (read, made) in [("r1.csv", "r2.csv"), ("r2.csv", "r3.csv")] {
+        bench
+            .run(&format!("add shop --csv {read} --rejects {made}"))
+            .ends(3)
+            .tells(&["4 rejected"]);
+        let rejects = std::fs::read_to_string(bench.path(made)).unwrap();
+        let lines: Vec<&str> = rejects.lines().collect();
+        let rows = ["2", ",C", "4,\"open", "5,E,F"].map(|row| format!("{row},\""));
+        assert_eq!((lines[0], lines.len()), ("isbn,title,rejected_because", 5));
+        for (line, row) in lines.iter().skip(1).zip(rows) {
+            assert!(line.starts_with(&row) && !line.contains("\",\""), "{rejects}");
+        }
+    }
+    // A spreadsheet writes it as it likes, and puts the column elsewhere.
+    bench.write("moved.csv", "\"rejected_because\",\"isbn\",\"title\"\n\"why\",\"\",\"a,b\"\n");
+    bench.run("add shop --csv moved.csv --rejects r4.csv").ends(3);
+    let rejects = std::fs::read_to_string(bench.path("r4.csv")).unwrap();
+    assert!(rejects.starts_with("isbn,title,rejected_because\n,\"a,b\",\"the column"), "{rejects}");
+}
+
+#[test]
 fn rejects_do_not_overwrite_what_is_read() {
     let bench = Bench::new();
     bench.write("c.csv", "isbn,title\n,B\n");

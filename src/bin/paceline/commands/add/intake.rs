@@ -252,10 +252,7 @@ impl<'a> Rejects<'a> {
         let progress = progress.clone();
         let mut rejects = Rejects { context, progress, count: 0, file, with_reason };
         if let Some(header) = &rows.header {
-            // A file of rejects that is added again has the column already.
-            let known = header.ends_with(REJECTED_BECAUSE.as_bytes());
-            let more = (!known).then_some(REJECTED_BECAUSE);
-            rejects.write(header, rows.delimiter, more)?;
+            rejects.write(header, rows.delimiter, Some(REJECTED_BECAUSE))?;
         }
         Ok(rejects)
     }
