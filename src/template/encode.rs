@@ -15,6 +15,9 @@ const CDATA_CLOSE: &str = "]]>";
 /// A [`CDATA_CLOSE`] that does not end its section: it is parted between two.
 const CDATA_SPLIT: &str = "]]]]><![CDATA[>";
 
+/// A carriage return, which a reader would take for a line feed, outside of its section.
+const CDATA_RETURN: &str = "]]>&#13;<![CDATA[";
+
 /// What a value breaks, where its place cannot carry it.
 pub(super) enum Breaks {
     /// A header's one line.
@@ -115,7 +118,10 @@ impl Writer {
             Place::Json if self.quoted => json_inside(value, out),
             Place::Json => json_value(value, out),
             Place::Xml if !value.chars().all(is_xml) => return Err(Breaks::Xml),
-            Place::Xml if self.quoted => out.push_str(&value.replace(CDATA_CLOSE, CDATA_SPLIT)),
+            Place::Xml if self.quoted => {
+                let whole = value.replace(CDATA_CLOSE, CDATA_SPLIT);
+                out.push_str(&whole.replace('\r', CDATA_RETURN));
+            }
             Place::Xml => xml_text(value, out),
             Place::Form => form(value, out),
         }
@@ -187,6 +193,10 @@ fn xml_text(value: &str, out: &mut String) {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&apos;"),
+            // As they are, a reader would make blanks of them in an attribute, and a feed of a return.
+            '\t' => out.push_str("&#9;"),
+            '\n' => out.push_str("&#10;"),
+            '\r' => out.push_str("&#13;"),
             _ => out.push(c),
         }
     }

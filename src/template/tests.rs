@@ -63,6 +63,11 @@ fn values_are_encoded_for_their_place() {
         at(cdata, Place::Xml, "a<b]]>"),
         "<v><![CDATA[a<b]]]]><![CDATA[>]]></v><w>a&lt;b]]&gt;</w>"
     );
+    let breaks = "<w v=\"{v}\"/><![CDATA[{v}]]>";
+    assert_eq!(
+        at(breaks, Place::Xml, "\t\r\n"),
+        "<w v=\"&#9;&#13;&#10;\"/><![CDATA[\t]]>&#13;<![CDATA[\n]]>"
+    );
     assert_eq!(at("{\"v\": \"{v}\"}", Place::Json, "a\"\n\u{1}"), "{\"v\": \"a\\\"\\n\\u0001\"}");
     assert_eq!(at("{\"v\": {v}}", Place::Json, "12.5"), "{\"v\": 12.5}");
     assert_eq!(at("{\"v\": {v}}", Place::Json, "1, \"w\": 2"), "{\"v\": \"1, \\\"w\\\": 2\"}");
