@@ -126,12 +126,6 @@ impl Rule {
         self
     }
 
-    /// Counts each value of a header by itself.
-    pub fn by_header(mut self, name: impl Into<String>) -> Rule {
-        self.by = By::Header(name.into());
-        self
-    }
-
     /// Counts each value of a query parameter, as it stands in the address, by itself.
     pub fn by_query(mut self, name: impl Into<String>) -> Rule {
         self.by = By::Query(name.into());
@@ -145,7 +139,6 @@ pub(super) enum By {
     All,
     Path,
     Copy(usize),
-    Header(String),
     Query(String),
 }
 

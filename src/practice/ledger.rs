@@ -104,7 +104,6 @@ impl Ledger {
         &mut self,
         config: &Config,
         now: Now,
-        headers: &HeaderMap,
         mut arrival: Arrival,
     ) -> (Ruling, Ticket) {
         self.open += 1;
@@ -112,7 +111,7 @@ impl Ledger {
         arrival.early = self.is_early(&arrival);
         let script = self.script(config, now, &arrival.path);
         let whim = script.as_ref().is_some_and(Answer::is_refusal);
-        let (ticket, refused) = self.ask(config, now, headers, &arrival, !whim);
+        let (ticket, refused) = self.ask(config, now, &arrival, !whim);
         let (verdict, ruling) = match (refused, script) {
             (_, Some(answer)) if whim => (Verdict::Scripted(answer.status), Ruling::Script(answer)),
             (Some((name, wait)), _) => (Verdict::Refused(name), Ruling::Refuse(wait)),
@@ -146,7 +145,6 @@ impl Ledger {
         &mut self,
         config: &Config,
         now: Now,
-        headers: &HeaderMap,
         arrival: &Arrival,
         charge: bool,
     ) -> (Ticket, Option<(String, Duration)>) {
@@ -158,7 +156,7 @@ impl Ledger {
             }
             let nth = self.connections.len();
             let nth = *self.connections.entry(arrival.connection).or_insert(nth);
-            let key = (number, instance_key(rule, headers, arrival, nth));
+            let key = (number, instance_key(rule, arrival, nth));
             let fresh = || Instance::new(Counter::new(&rule.limit, now));
             let instance = self.instances.entry(key.clone()).or_insert_with(fresh);
             instance.arrive(now);
@@ -225,17 +223,11 @@ impl Instance {
     }
 }
 
-fn instance_key(rule: &Rule, headers: &HeaderMap, arrival: &Arrival, nth: usize) -> String {
+fn instance_key(rule: &Rule, arrival: &Arrival, nth: usize) -> String {
     match &rule.by {
         By::All => String::new(),
         By::Path => arrival.path.clone(),
         By::Copy(copies) => (nth % copies.max(&1)).to_string(),
-        By::Header(name) => {
-            let value = headers.get(name.as_str());
-            value
-                .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
-                .unwrap_or_default()
-        }
         By::Query(name) => {
             let pairs = arrival.query.as_deref().unwrap_or_default().split('&');
             let value = pairs.filter_map(|pair| pair.split_once('=')).find(|(key, _)| key == name);

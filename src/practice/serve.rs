@@ -142,7 +142,7 @@ fn arrive(upstream: &Arc<Upstream>, head: &Parts, client: SocketAddr) -> (usize,
         early: false,
     };
     let number = ledger.arrivals.len();
-    let (ruling, ticket) = ledger.rule(&upstream.config, now, &head.headers, arrival);
+    let (ruling, ticket) = ledger.rule(&upstream.config, now, arrival);
     (number, ruling, Open { upstream: Arc::clone(upstream), ticket })
 }
 
