@@ -5,15 +5,12 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use reqwest::header::HeaderMap;
+use reqwest::Method;
+use reqwest::header::{CONTENT_LENGTH, HeaderMap};
 
 use super::connections::Connections;
 use super::prepare::Prepared;
 use crate::clock::{Timeline, Timestamp};
-
-/// Bytes of a body that are read, counted after decompression. With the client's own buffers (up to
-/// 400 KiB a connection) 64 of them at once take some 30 MiB.
-const READ_CAP: usize = 256 * 1024;
 
 /// What has come in by the timeout is still read for so long.
 const GRACE: Duration = Duration::from_millis(50);
@@ -207,12 +204,12 @@ impl Part {
     }
 
     /// Takes a piece of the body, up to the cap; tells whether there was more.
-    fn grow(&self, chunk: &[u8]) -> bool {
+    fn grow(&self, chunk: &[u8], cap: usize) -> bool {
         let mut part = self.lock();
         let Some(received) = part.as_mut() else { return false };
-        let room = READ_CAP - received.body.len();
+        let room = cap - received.body.len();
         let is_cut = chunk.len() > room;
-        grow(&mut received.body, chunk.len());
+        grow(&mut received.body, chunk.len(), cap);
         received.body.extend_from_slice(chunk.get(..room).unwrap_or(chunk));
         is_cut
     }
@@ -233,9 +230,13 @@ async fn exchange(
     part: &Part,
 ) -> Result<Received, NoAnswer> {
     let failed = |error| no_answer(error, over.timeout);
+    let has_length = matches!(call.method, Method::POST | Method::PUT | Method::PATCH);
     let mut request = over.client.request(call.method, call.url).headers(call.headers);
-    if let Some(body) = call.body {
-        request = request.body(body);
+    match call.body {
+        Some(body) => request = request.body(body),
+        // Without it many servers answer 411.
+        None if has_length => request = request.header(CONTENT_LENGTH, 0),
+        None => {}
     }
     let mut response = request.send().await.map_err(failed)?;
     *part.lock() = Some(Box::new(Received {
@@ -249,7 +250,7 @@ async fn exchange(
     let mut cut = false;
     spool.map_or(Ok(()), Spool::begin).map_err(unkept)?;
     while let Some(chunk) = response.chunk().await.map_err(failed)? {
-        cut |= part.grow(&chunk);
+        cut |= part.grow(&chunk, call.answer_cap);
         let is_enough = match spool {
             Some(spool) => spool.write(&chunk).map_err(unkept)?,
             None => cut,
@@ -272,10 +273,10 @@ fn too_late(left: bool, timeout: Duration) -> NoAnswer {
 }
 
 /// Doubled as a vector doubles itself, but never beyond the cap.
-fn grow(body: &mut Vec<u8>, more: usize) {
-    let needed = (body.len() + more).min(READ_CAP);
+fn grow(body: &mut Vec<u8>, more: usize, cap: usize) {
+    let needed = (body.len() + more).min(cap);
     if needed > body.capacity() {
-        let room = (body.capacity() * 2).clamp(needed, READ_CAP);
+        let room = (body.capacity() * 2).clamp(needed, cap);
         body.reserve_exact(room - body.len());
     }
 }

@@ -221,3 +221,20 @@ fn a_resume_risks_one_address_before_it_sends_thousands() {
     assert_eq!(carried, [1, 1_000, 1_000, 499], "whole again once one got through");
     assert_eq!(upstream.taken(), urls);
 }
+
+#[test]
+fn a_long_answer_that_speaks_of_each_job_is_read_whole() {
+    let upstream = Batches::start(Taking { each: true, ..Taking::default() });
+    let world = world(
+        &upstream,
+        1_000,
+        "[batch.answer]\nitems = \"/results\"\nkey = { \"/url\" = \"url\" }\nstatus = \"/status\"\n",
+    );
+    let long = "x".repeat(400);
+    let urls: Vec<String> = urls(1_000).iter().map(|url| format!("{url}/{long}")).collect();
+    add(&world, &urls);
+    let ran = world.run(&["run"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(upstream.sizes(200), [1_000]);
+    assert_eq!(world.json(&["status"])["jobs"]["done"], 1_000);
+}

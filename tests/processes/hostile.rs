@@ -160,3 +160,30 @@ fn a_whole_request_is_sent_word_for_word() {
     assert_eq!((header("x-n"), header("x-file")), ("7".to_owned(), "yes".to_owned()));
     assert_eq!(header("content-type"), "application/json");
 }
+
+#[test]
+fn what_usually_has_a_body_tells_where_it_has_none() {
+    let world = world();
+    let row =
+        |method: &str| format!("{{\"url\": \"{}\", \"method\": \"{method}\"}}\n", world.url("/x"));
+    let rows = ["POST", "PUT", "PATCH", "GET", "DELETE"].map(row).concat();
+    world.home.write("r.jsonl", &rows);
+    world.home.quota("any", "[request]\nrepeatable = true\n");
+    assert_eq!(world.run(&["add", "any", "--jsonl", "r.jsonl"]).code, 0);
+    assert_eq!(world.run(&["run"]).code, 0);
+    let arrivals = world.arrivals();
+    let mut told: Vec<_> = arrivals
+        .iter()
+        .filter(|arrival| {
+            arrival
+                .headers
+                .as_ref()
+                .unwrap()
+                .get("content-length")
+                .is_some_and(|length| length == "0")
+        })
+        .map(|arrival| arrival.method.clone())
+        .collect();
+    told.sort();
+    assert_eq!((arrivals.len(), told.join(" ")), (5, "PATCH POST PUT".to_owned()));
+}

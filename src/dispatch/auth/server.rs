@@ -7,7 +7,7 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValu
 use super::answer::{self, Blame};
 use super::{Ask, Failure, Fetched, TIMEOUT};
 use crate::address;
-use crate::dispatch::prepare::Prepared;
+use crate::dispatch::prepare::{ANSWER_CAP, Prepared};
 use crate::dispatch::transport::{HttpTransport, Transport as _};
 use crate::template::Template;
 
@@ -34,7 +34,8 @@ pub(super) async fn ask(
     let pairs: Vec<_> =
         form.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value))).collect();
     let headers = headers(ask, basic)?;
-    let call = Prepared { method: Method::POST, url, headers, body: Some(pairs.join("&")) };
+    let body = Some(pairs.join("&"));
+    let call = Prepared { method: Method::POST, url, headers, body, answer_cap: ANSWER_CAP };
     let unmade = |_| Failure::Lasting("the HTTP client cannot be made".to_owned());
     let transport = HttpTransport::new(0, None, TIMEOUT).map_err(unmade)?;
     match transport.send(call, TIMEOUT, ask.timeline).await {
