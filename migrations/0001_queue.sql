@@ -13,7 +13,11 @@ CREATE TABLE store (
     block_seq   INTEGER NOT NULL DEFAULT 0,  -- rises with each block, hold and release of one
     call_seq    INTEGER NOT NULL DEFAULT 0,  -- the last call id given out; none is used twice
     news_seq    INTEGER NOT NULL DEFAULT 0,  -- rises whenever something may go that could not before
-    CHECK ((boot_id IS NULL) = (boot_offset IS NULL))
+    copied_at   INTEGER,                     -- wall time; of a copy that nobody has sent from yet
+    restored_at INTEGER,                     -- when a copy became the store: what a window of then ...
+    restored_wall INTEGER,                   -- ... (wall time) holds counts as spent
+    CHECK ((boot_id IS NULL) = (boot_offset IS NULL)),
+    CHECK ((restored_at IS NULL) = (restored_wall IS NULL))
 ) STRICT;
 INSERT INTO store (id, seen_at) VALUES (1, 0);
 

@@ -6,6 +6,9 @@
 #[allow(dead_code)]
 mod world;
 
+#[path = "store_sqlite/copies.rs"]
+mod copies;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -59,6 +62,11 @@ impl Folder {
     fn connect(&self) -> Connection {
         Connection::open(self.file()).unwrap()
     }
+}
+
+/// A job that must not be sent twice.
+fn world_once(w: &World<SqliteStore>) -> paceline::job::NewJob {
+    paceline::job::NewJob { repeatable: false, ..w.job(&[]) }
 }
 
 fn queued(store: &SqliteStore) -> u64 {

@@ -75,7 +75,7 @@ pub fn limit(limit: &LimitView) -> Value {
         "time_zone": limit.zone.map(|zone| zone.name()),
         "blocked_until": instant(limit.blocked_until), "reason": limit.reason,
         "detail": limit.detail, "effective_rate": limit.effective_rate,
-        "slowed": limit.slowed,
+        "slowed": limit.slowed, "restored": limit.restored,
     })
 }
 

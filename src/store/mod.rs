@@ -68,6 +68,17 @@ pub struct Swept {
     pub unsure: u64,
     /// Jobs whose deadline passed.
     pub expired: u64,
+    /// The store was a copy until now.
+    pub restored: Option<Restored>,
+}
+
+/// A copy became a store, and what was sent since it was made is not in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Restored {
+    /// When the copy was made (wall time).
+    pub copied_at: Timestamp,
+    /// Queued jobs that may have been sent since, and must not be sent twice.
+    pub unsure: u64,
 }
 
 /// Where a partition's or upstream's way is closed by a person, or for one.

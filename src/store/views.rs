@@ -93,6 +93,8 @@ pub struct LimitView {
     pub effective_rate: Option<f64>,
     /// The share of the declared pace that is used, where refusals inside it cut that.
     pub slowed: Option<f64>,
+    /// The current window counts as spent, because the store was restored in it.
+    pub restored: bool,
 }
 
 /// When the day of a budget may begin, which nobody states, as answers show.

@@ -10,6 +10,7 @@ use paceline::quota::calendar::CalendarError;
 use paceline::quota::declare::DeclareError;
 use paceline::quota::library::LibraryError;
 use paceline::store::StoreError;
+use paceline::store::sqlite::CopyError;
 
 use crate::render::text::complain;
 
@@ -142,9 +143,14 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 fn of_error(error: &anyhow::Error) -> Exit {
+    if error.chain().any(|cause| matches!(cause.downcast_ref(), Some(CopyError::Interrupted))) {
+        return Exit::Interrupted;
+    }
     let usage = error.chain().any(|cause| {
         let store = cause.downcast_ref::<StoreError>();
+        let copy = cause.downcast_ref::<CopyError>();
         cause.is::<Usage>()
+            || matches!(copy, Some(CopyError::Missing(_) | CopyError::Exists(_)))
             || cause.is::<LibraryError>()
             || cause.is::<DeclareError>()
             || cause.is::<PlanError>()

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use rusqlite::{Connection, OptionalExtension, named_params};
 
 use super::heard::{self, Asked, Heard};
+use super::restored::Restored;
 use super::{queries, usage};
 use crate::clock::{Now, Timestamp};
 use crate::job::{CallId, Columns};
@@ -98,6 +99,7 @@ pub(super) struct Instances<'t> {
     upstream: &'t Upstream,
     found: HashMap<(usize, String), usize>,
     list: Vec<Instance>,
+    restored: Option<Option<Restored>>,
 }
 
 /// Where an instance stands in its transaction's list.
@@ -123,7 +125,8 @@ pub(super) fn from_json(text: &str) -> Columns {
 
 impl<'t> Instances<'t> {
     pub fn new(conn: &'t Connection, now: Now, upstream_id: i64, upstream: &'t Upstream) -> Self {
-        Instances { conn, now, upstream_id, upstream, found: HashMap::new(), list: Vec::new() }
+        let (found, list, restored) = Default::default();
+        Instances { conn, now, upstream_id, upstream, found, list, restored }
     }
 
     /// The instance of a limit for a partition's columns.
@@ -198,11 +201,26 @@ impl<'t> Instances<'t> {
         Ok(Instance { id, limit, key, block, heard, usage, slowed, before, reported_before })
     }
 
-    fn usage(&self, instance: &Instance, rule: &LimitRule) -> rusqlite::Result<(Usage, Usage)> {
-        match (instance.id, rule, &instance.usage) {
-            (None, ..) => Ok((Usage::none(rule), Usage::none(rule))),
-            (_, LimitRule::Rate(_), Some(tat)) => Ok((tat.clone(), tat.clone())),
-            (Some(id), ..) => usage::load(self.conn, id, rule, self.now),
+    /// As it is stored, and as it counts. What counts as spent because the store was restored is in both,
+    /// so that it is not written down.
+    fn usage(&mut self, instance: &Instance, rule: &LimitRule) -> rusqlite::Result<(Usage, Usage)> {
+        let (mut before, mut usage) = match (instance.id, rule, &instance.usage) {
+            (None, ..) => (Usage::none(rule), Usage::none(rule)),
+            (_, LimitRule::Rate(_), Some(tat)) => (tat.clone(), tat.clone()),
+            (Some(id), ..) => usage::load(self.conn, id, rule, self.now)?,
+        };
+        if let Some(restored) = self.restored()? {
+            restored.count(rule, &mut before);
+            restored.count(rule, &mut usage);
+        }
+        Ok((before, usage))
+    }
+
+    /// When the store was restored, where that matters still.
+    fn restored(&mut self) -> rusqlite::Result<Option<Restored>> {
+        match self.restored {
+            Some(known) => Ok(known),
+            None => Ok(*self.restored.insert(Restored::read(self.conn, self.now)?)),
         }
     }
 

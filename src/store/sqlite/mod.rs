@@ -11,6 +11,7 @@
 //! | `places` | where a partition waits |
 //! | `inspect`, `results` | consistent reads for people |
 //! | `body` | a kept answer, as it lies on disk |
+//! | `copies`, `restored` | copies made while others write, and copies that become the store |
 //! | `tidy` | what nobody needs any more, and the room it took |
 
 mod acts;
@@ -18,12 +19,14 @@ mod add;
 mod body;
 mod claim;
 mod contract;
+mod copies;
 mod heard;
 mod inspect;
 mod instances;
 mod places;
 mod queries;
 mod release;
+mod restored;
 mod results;
 mod runners;
 mod schema;
@@ -45,6 +48,8 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::StoreError;
 use crate::clock::{Anchor, Clock, Now, Timeline, Timestamp};
 use crate::quota::{LimitRule, Upstream};
+pub use copies::{Aside, CopyError, backup, restore};
+pub use restored::Origin;
 use runners::RunnerLocks;
 pub use schema::is_store;
 use writer::{Durability, Writer};
@@ -147,6 +152,34 @@ impl SqliteStore {
     /// The file.
     pub fn path(&self) -> &Path {
         &self.inner.path
+    }
+
+    /// Makes a copy the store that is sent from, as the first runner on it would. `None`: it is no copy.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot do its work.
+    pub async fn adopt(&self) -> Result<Option<super::Restored>, StoreError> {
+        self.inner.writer.write(Durability::Synced, restored::adopt).await
+    }
+
+    /// Nothing was sent since the copy was made that this store was restored from: its counts hold, and
+    /// no window counts as spent for it.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot do its work.
+    pub async fn trust_counts(&self) -> Result<(), StoreError> {
+        self.inner.writer.write(Durability::Synced, restored::trust).await
+    }
+
+    /// What there is to say of the store as a copy.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot do its work.
+    pub fn origin(&self) -> Result<Origin, StoreError> {
+        self.read(restored::origin)
     }
 
     /// One consistent read. The closure sees the store at one moment.

@@ -21,6 +21,9 @@ pub(super) const FREE_PAGES: &str = "PRAGMA freelist_count";
 pub(super) const VACUUM_SOME: &str = "PRAGMA incremental_vacuum";
 pub(super) const PAGE_SIZE: &str = "PRAGMA page_size";
 pub(super) const COPY_INTO: &str = "VACUUM INTO ?1";
+pub(super) const LEAVE_WAL: &str = "PRAGMA journal_mode = delete";
+pub(super) const BEGIN_ALONE: &str = "BEGIN EXCLUSIVE";
+pub(super) const QUICK_CHECK: &str = "PRAGMA quick_check(1)";
 pub(super) const TABLE_COUNT: &str = "SELECT count(*) FROM sqlite_schema";
 
 // ---- the store's one row
@@ -36,6 +39,26 @@ pub(super) const STORE_BUMP_NEWS: &str = "UPDATE store SET news_seq = news_seq +
 pub(super) const STORE_SET_CALL_SEQ: &str = "UPDATE store SET call_seq = ?1";
 pub(super) const STORE_PEEK: &str = "SELECT block_seq, news_seq FROM store";
 pub(super) const STORE_BUMP_BLOCK: &str = "UPDATE store SET block_seq = block_seq + 1";
+
+
+// ---- copies
+
+pub(super) const COPY_CAN_BE_MARKED: &str =
+    "SELECT 1 FROM pragma_table_info('store') WHERE name = 'copied_at'";
+pub(super) const COPY_MARK: &str = "UPDATE store SET copied_at = coalesce(copied_at, ?1, seen_at)";
+pub(super) const COPIED_AT: &str = "SELECT copied_at FROM store";
+pub(super) const COPY_ADOPT: &str =
+    "UPDATE store SET copied_at = NULL, restored_at = :now, restored_wall = :wall";
+pub(super) const RESTORED: &str =
+    "SELECT restored_at, restored_wall FROM store WHERE restored_at IS NOT NULL";
+pub(super) const COPY_TRUST: &str =
+    "UPDATE store SET copied_at = NULL, restored_at = NULL, restored_wall = NULL";
+/// Their partitions, before what may have been sent since the copy was made is taken out of the queue.
+pub(super) const PARTITIONS_NOT_REPEATABLE: &str =
+    "SELECT DISTINCT partition_id FROM job WHERE state = 'queued' AND repeatable = 0";
+pub(super) const JOBS_UNSURE_SINCE_COPY: &str = "UPDATE job SET state = 'unsure', ended_at = :now,
+    detail = 'it may have been sent after the copy was made that this store was restored from'
+    WHERE state = 'queued' AND repeatable = 0";
 
 // ---- upstreams
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::{queries, runners, trouble};
+use super::{copies, queries, runners, trouble};
 use crate::store::StoreError;
 
 /// The schema, one step a file; a file once released is never changed.
@@ -158,6 +158,7 @@ pub(super) fn migrate(
         // A copy that is there already is of an earlier try at this very step.
         if !copy.exists() {
             conn.execute(queries::COPY_INTO, [copy.to_string_lossy()]).map_err(at)?;
+            copies::mark(&copy, None).map_err(at)?;
         }
     }
     conn.execute_batch(queries::BEGIN).map_err(at)?;

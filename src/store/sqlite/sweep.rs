@@ -4,7 +4,7 @@ use rusqlite::named_params;
 
 use super::runners::RunnerLocks;
 use super::writer::Txn;
-use super::{places, queries, runners, settle};
+use super::{places, queries, restored, runners, settle};
 use crate::clock::Timestamp;
 use crate::job::{CallId, JobId};
 use crate::store::{RunnerId, Swept};
@@ -19,7 +19,8 @@ pub(super) fn register(
     upstreams: &[String],
     locks: &RunnerLocks,
 ) -> rusqlite::Result<Swept> {
-    let mut swept = Swept::default();
+    let mut swept = Swept { restored: restored::adopt(txn)?, ..Swept::default() };
+    swept.unsure += swept.restored.map_or(0, |restored| restored.unsure);
     // The new number's lock was free, so one that is entered by it is dead: the file was copied, say.
     dead(txn, runner, &mut swept)?;
     runners::register(txn, runner, upstreams)?;
@@ -34,7 +35,7 @@ pub(super) fn sweep(txn: &Txn<'_>, locks: &RunnerLocks) -> rusqlite::Result<Swep
 }
 
 /// A process is dead: its leases end, and it is struck out.
-fn dead(txn: &Txn<'_>, runner: RunnerId, swept: &mut Swept) -> rusqlite::Result<()> {
+pub(super) fn dead(txn: &Txn<'_>, runner: RunnerId, swept: &mut Swept) -> rusqlite::Result<()> {
     lose(txn, queries::CALLS_OF_RUNNER, runner.0, swept)?;
     txn.conn.prepare_cached(queries::RETIRE)?.execute(named_params! { ":id": runner.0 })?;
     Ok(())

@@ -35,6 +35,9 @@ const SCANS: &[(&str, &str)] = &[
     ("WINDOWS_FORGET", "all windows, when tidying"),
     ("INSTANCES_FORGET", "all instances, when tidying"),
     ("TABLE_COUNT", "SQLite's own table"),
+    ("COPY_CAN_BE_MARKED", "SQLite's own table"),
+    ("PARTITIONS_NOT_REPEATABLE", "all jobs, once after a restore"),
+    ("JOBS_UNSURE_SINCE_COPY", "all jobs, once after a restore"),
     ("PRUNE", "a part of a statement"),
     ("ACT_RETRY", "a part of a statement"),
 ];

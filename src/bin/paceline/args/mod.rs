@@ -6,11 +6,13 @@
 //! | `add`, `run` | the two great commands |
 //! | `look` | commands that show |
 //! | `act` | commands that change jobs and partitions |
+//! | `care` | looking after the store and its surroundings |
 //! | `tools` | quota files, readings, calendars |
 //! | `select` | which jobs |
 
 pub mod act;
 pub mod add;
+pub mod care;
 pub mod global;
 pub mod look;
 pub mod run;
@@ -94,6 +96,10 @@ pub enum Command {
     Read(tools::ReadArgs),
     /// Tell the calendar window that an instant falls into, and its reset
     Calendar(tools::CalendarArgs),
+    /// Copy the store, while others work on it
+    Backup(care::BackupArgs),
+    /// Make a copy the store
+    Restore(care::RestoreArgs),
     /// Play the whole thing against a practice upstream on this machine
     Demo(crate::demo::DemoArgs),
     /// Print what has a shell complete commands and flags

@@ -3,6 +3,7 @@
 mod act;
 mod add;
 mod answers;
+mod backup;
 mod budget;
 mod calendar;
 mod cancel;
@@ -20,6 +21,7 @@ mod read;
 mod report;
 mod resets;
 mod resolve;
+mod restore;
 mod results;
 mod resume;
 mod retry;
@@ -61,6 +63,8 @@ pub async fn run(command: Command, context: &Context) -> anyhow::Result<Exit> {
         Command::Quotas(args) => quotas::run(args, context),
         Command::Read(args) => read::run(&args, context),
         Command::Calendar(args) => calendar::run(&args, context),
+        Command::Backup(args) => backup::run(args, context).await,
+        Command::Restore(args) => restore::run(args, context).await,
         Command::Demo(args) => crate::demo::run(&args, context).await,
         Command::Completions(args) => completions::run(&args, context),
         Command::Man(args) => man::run(&args, context),

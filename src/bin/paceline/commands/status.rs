@@ -139,6 +139,7 @@ fn limit_row(limit: &LimitView, times: &Times) -> [String; 5] {
         (_, Some(spent)) => format!("{} of {}", grouped(spent), grouped(limit.amount)),
         _ => format!("of {}", grouped(limit.amount)),
     };
+    let used = if limit.restored { format!("{used}, as restored") } else { used };
     let used = match limit.slowed {
         Some(share) => format!("{used}, {} % after refusals", figure((share * 100.0).round())),
         None => used,

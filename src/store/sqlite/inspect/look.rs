@@ -11,6 +11,7 @@ use crate::quota::{Limit, LimitRule, Upstream};
 use crate::store::sqlite::instances::{Block, Instance, Instances, from_json};
 use crate::store::sqlite::places::{self, Head, UpstreamRow};
 use crate::store::sqlite::queries;
+use crate::store::sqlite::restored::Restored;
 use crate::store::views::{
     HoldView, LimitView, PartitionView, SHOWN, Turn, UpstreamView, WaitView,
 };
@@ -21,6 +22,7 @@ pub(super) struct Look<'t> {
     now: Now,
     row: Option<&'t UpstreamRow>,
     declared: &'t Upstream,
+    restored: Option<Restored>,
 }
 
 impl<'t> Look<'t> {
@@ -30,7 +32,9 @@ impl<'t> Look<'t> {
         row: Option<&'t UpstreamRow>,
         declared: &'t Upstream,
     ) -> Self {
-        Look { conn, now, row, declared }
+        // Trouble with the store is told by whoever reads on.
+        let restored = Restored::read(conn, now).ok().flatten();
+        Look { conn, now, row, declared, restored }
     }
 
     fn id(&self) -> i64 {
@@ -108,9 +112,11 @@ impl<'t> Look<'t> {
             detail: None,
             effective_rate: None,
             slowed: None,
+            restored: false,
         };
         if let Some((rule, usage)) = ask.rule {
             self.fill(&mut view, rule, usage);
+            view.restored = self.restored.is_some_and(|restored| restored.covers(rule, self.now));
             view.remaining = ask.reported.at(self.now.store).map(|told| told.free());
         }
         view
@@ -341,6 +347,10 @@ fn own_count(view: Option<&LimitView>) -> (String, String) {
             }
             None => String::new(),
         },
+    };
+    let detail = match view.restored {
+        true => format!("{detail}; it counts as spent, because the store was restored in it"),
+        false => detail,
     };
     (view.kind.to_owned(), detail)
 }

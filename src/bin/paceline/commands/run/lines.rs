@@ -6,6 +6,7 @@ use paceline::dispatch::Event;
 use paceline::job::JobState;
 use paceline::report::why;
 use paceline::report::words::span;
+use paceline::store::Restored;
 
 use crate::render::text::{count, visible};
 use crate::render::time::Times;
@@ -13,6 +14,7 @@ use crate::render::time::Times;
 /// An event in a line; `None`: it is no news.
 pub fn told(event: &Event, times: &Times) -> Option<String> {
     Some(match event {
+        Event::Started { swept } if swept.restored.is_some() => restored(swept.restored?, times),
         Event::Started { swept } if swept.returned + swept.unsure + swept.expired > 0 => format!(
             "found of earlier runs: {} to send again, {} unsure, {} expired",
             swept.returned, swept.unsure, swept.expired
@@ -55,6 +57,23 @@ pub fn told(event: &Event, times: &Times) -> Option<String> {
         }
         other => return of_the_machine(other),
     })
+}
+
+/// What it means that the store was a copy.
+pub fn restored(restored: Restored, times: &Times) -> String {
+    let unsure = match restored.unsure {
+        0 => String::new(),
+        jobs => format!(
+            "; {} that must not be sent twice may have been sent since, and {} unsure: see `paceline help resolve`",
+            count(jobs, "job"),
+            if jobs == 1 { "is" } else { "are" }
+        ),
+    };
+    format!(
+        "this store was a copy of {}: each window that is open now counts as spent until its reset \
+        (`paceline restore --trust`, where nothing was sent since){unsure}",
+        times.here(restored.copied_at)
+    )
 }
 
 /// What an attempt came to.

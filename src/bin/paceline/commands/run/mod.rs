@@ -3,7 +3,7 @@
 pub mod finish;
 mod holds;
 pub mod leave;
-mod lines;
+pub mod lines;
 mod pace;
 mod progress;
 
