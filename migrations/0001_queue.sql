@@ -28,6 +28,7 @@ CREATE TABLE upstream (
     held_at     INTEGER,                     -- the whole upstream is held, for this reason
     held_reason TEXT,
     held_detail TEXT,
+    held_told   INTEGER NOT NULL DEFAULT 0 CHECK (held_told IN (0, 1)),  -- a person was told of it
     CHECK ((held_at IS NULL) = (held_reason IS NULL))
 ) STRICT;
 
@@ -124,6 +125,7 @@ CREATE TABLE partition (
     held_at       INTEGER,
     held_reason   TEXT,
     held_detail   TEXT,
+    held_told     INTEGER NOT NULL DEFAULT 0 CHECK (held_told IN (0, 1)),  -- a person was told of it
     held_until    INTEGER,                        -- when what it is held for is over, as far as is told
     UNIQUE (upstream_id, key),
     CHECK ((place = 'timed') = (wake_at IS NOT NULL)),

@@ -10,6 +10,8 @@ mod add;
 mod bad_input;
 #[path = "cli/bench.rs"]
 mod bench;
+#[path = "cli/care.rs"]
+mod care;
 #[path = "cli/history.rs"]
 mod history;
 #[path = "cli/json.rs"]

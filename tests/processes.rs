@@ -21,6 +21,8 @@ mod processes {
     mod clocks;
     mod concurrency;
     mod connections;
+    #[cfg(unix)]
+    mod copies;
     mod crash;
     #[cfg(unix)]
     mod damage;
@@ -33,6 +35,8 @@ mod processes {
     mod follow;
     mod hostile;
     mod legible;
+    #[cfg(unix)]
+    mod notify;
     #[cfg(target_os = "linux")]
     mod power;
     mod rate;

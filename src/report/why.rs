@@ -149,7 +149,7 @@ pub fn way_out(upstream: &str, key: &Columns, reason: &str, detail: &str) -> Str
 }
 
 /// What a person does about an upstream that wants to be left alone for long.
-fn when_over(upstream: &str, key: &Columns) -> String {
+pub fn when_over(upstream: &str, key: &Columns) -> String {
     format!(
         "when that is over: `paceline resume {upstream}{}` (sooner, it sends one job at once, and the \
          rest once that got through)",

@@ -29,7 +29,7 @@ pub use settled::{
     Blocked, Held, ItemEnd, KeptBody, Release, ReleaseWhy, SettleEnd, Settled, Settlement,
 };
 use views::{
-    AttemptView, JobView, LoadView, ResetsView, ResultNames, RunnerView, Tally, Tidied,
+    AttemptView, HoldNews, JobView, LoadView, ResetsView, ResultNames, RunnerView, Tally, Tidied,
     UpstreamView,
 };
 
@@ -190,6 +190,16 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// Closes partitions, or a whole upstream, until a person acts or an instant has come. Tells how many
     /// partitions.
     fn hold(&self, hold: Hold) -> impl Future<Output = Result<u64, StoreError>> + Send;
+
+    /// Holds that no person was told of yet, and that count as told from now on: whoever asks tells them.
+    /// One that a person made needs no telling; one that ended and came again is new.
+    fn tell_holds(&self) -> impl Future<Output = Result<Vec<HoldNews>, StoreError>> + Send;
+
+    /// These could not be told: the next that asks tells them.
+    fn holds_untold(
+        &self,
+        holds: Vec<HoldNews>,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Opens what was held; each partition sends one probe before the rest. Tells how many.
     fn resume(

@@ -62,6 +62,21 @@ pub struct HoldView {
     pub detail: String,
 }
 
+/// A hold that no person was told of yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HoldNews {
+    /// The upstream.
+    pub upstream: String,
+    /// The partition's columns; `None`: the whole upstream.
+    pub key: Option<Columns>,
+    /// Its queued jobs.
+    pub jobs: u64,
+    /// Since when, and why.
+    pub hold: HoldView,
+    /// Until when the upstream wants to be left alone, where that is why.
+    pub until: Option<Timestamp>,
+}
+
 /// A limit instance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LimitView {

@@ -266,6 +266,10 @@ fn help_has_examples() {
         "read",
         "calendar",
         "quotas check",
+        "backup",
+        "restore",
+        "completions",
+        "man",
     ];
     for command in commands {
         bench.run(&format!("{command} --help")).ends(0).tells(&["Example", "paceline"]);

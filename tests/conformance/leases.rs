@@ -43,7 +43,7 @@ pub fn what_must_not_be_repeated_is_unsure_once_marked<S: Store>(make: Make<'_, 
     let (marked, unmarked) = (post(&w), post(&w));
     let calls = w.claim(2);
     w.wait(w.store.mark(vec![calls[0].id])).unwrap();
-    assert_eq!(w.die(), Swept { returned: 1, unsure: 1, expired: 0 });
+    assert_eq!(w.die(), Swept { returned: 1, unsure: 1, expired: 0, restored: None });
     assert_eq!((w.state(marked), w.state(unmarked)), (JobState::Unsure, JobState::Queued));
     assert_eq!((w.attempts(marked).len(), w.attempts(unmarked).len()), (1, 0));
     assert_eq!(w.spent("daily", &[]), 2, "what was spent stays spent");

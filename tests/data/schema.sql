@@ -197,6 +197,7 @@ CREATE TABLE partition (
     held_at       INTEGER,
     held_reason   TEXT,
     held_detail   TEXT,
+    held_told     INTEGER NOT NULL DEFAULT 0 CHECK (held_told IN (0, 1)),  -- a person was told of it
     held_until    INTEGER,                        -- when what it is held for is over, as far as is told
     UNIQUE (upstream_id, key),
     CHECK ((place = 'timed') = (wake_at IS NOT NULL)),
@@ -267,7 +268,11 @@ CREATE TABLE store (
     block_seq   INTEGER NOT NULL DEFAULT 0,  -- rises with each block, hold and release of one
     call_seq    INTEGER NOT NULL DEFAULT 0,  -- the last call id given out; none is used twice
     news_seq    INTEGER NOT NULL DEFAULT 0,  -- rises whenever something may go that could not before
-    CHECK ((boot_id IS NULL) = (boot_offset IS NULL))
+    copied_at   INTEGER,                     -- wall time; of a copy that nobody has sent from yet
+    restored_at INTEGER,                     -- when a copy became the store: what a window of then ...
+    restored_wall INTEGER,                   -- ... (wall time) holds counts as spent
+    CHECK ((boot_id IS NULL) = (boot_offset IS NULL)),
+    CHECK ((restored_at IS NULL) = (restored_wall IS NULL))
 ) STRICT;
 
 CREATE TABLE tally (
@@ -285,5 +290,6 @@ CREATE TABLE upstream (
     held_at     INTEGER,                     -- the whole upstream is held, for this reason
     held_reason TEXT,
     held_detail TEXT,
+    held_told   INTEGER NOT NULL DEFAULT 0 CHECK (held_told IN (0, 1)),  -- a person was told of it
     CHECK ((held_at IS NULL) = (held_reason IS NULL))
 ) STRICT;

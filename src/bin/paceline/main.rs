@@ -5,6 +5,7 @@ mod commands;
 mod context;
 mod demo;
 mod exit;
+mod notify;
 mod render;
 mod settings;
 

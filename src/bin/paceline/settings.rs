@@ -34,6 +34,17 @@ pub struct Settings {
     pub verbose: u8,
     /// Of `run`.
     pub run: RunSettings,
+    /// Who is told of holds.
+    pub notify: Option<NotifySettings>,
+}
+
+/// A program that is told of each new hold.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NotifySettings {
+    /// The program and its arguments; no shell stands between.
+    #[serde(deserialize_with = "words")]
+    pub command: Vec<String>,
 }
 
 /// Defaults of `run`.
@@ -77,6 +88,11 @@ impl Settings {
         let folder = file.parent().unwrap_or(Path::new("")).to_owned();
         for path in [&mut self.store, &mut self.quotas, &mut self.env_file] {
             *path = path.take().map(|path| place(&folder, path));
+        }
+        if let Some(program) = self.notify.as_mut().and_then(|notify| notify.command.first_mut())
+            && program.contains('/')
+        {
+            *program = place(&folder, PathBuf::from(&*program)).to_string_lossy().into_owned();
         }
         self.file = Some(file);
         self
@@ -130,6 +146,15 @@ fn span<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error
     crate::render::time::duration(&text).map(Some).map_err(serde::de::Error::custom)
 }
 
+fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    let fix = "write the program and its arguments as an array, such as [\"./tell.sh\"] or [\"sh\", \"-c\", \"...\"]";
+    let words = Vec::<String>::deserialize(from).map_err(|_| serde::de::Error::custom(fix))?;
+    match words.first() {
+        Some(program) if !program.is_empty() => Ok(words),
+        _ => Err(serde::de::Error::custom(fix)),
+    }
+}
+
 fn calls<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u16>, D::Error> {
     match u16::deserialize(from)? {
         0 => Err(serde::de::Error::custom("`concurrency` is zero: write a whole number from 1")),
@@ -154,6 +179,11 @@ mod tests {
             ),
             ("[run]\nmax_wait = \"1 fortnight\"\n", "2:12: "),
             ("[run]\nconcurrency = 0\n", "2:15: `concurrency` is zero"),
+            (
+                "[notify]\ncommand = \"mail me\"\n",
+                "2:11: write the program and its arguments as an array",
+            ),
+            ("[notify]\n", "1:1: missing field `command`"),
             ("quiet = \"yes\"\n", "1:9: invalid type"),
             ("colour = true\n", "1:1: unknown field `colour`; there are store, quotas"),
         ] {

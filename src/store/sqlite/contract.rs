@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::writer::{Durability, Txn};
 use super::{
     PEEK_INTERVAL, SqliteStore, WATCH_INTERVAL, acts, add, claim, durability, inspect, places,
-    release, results, runners, settle, sweep, tidy,
+    release, results, runners, settle, sweep, tidy, told,
 };
 use crate::clock::Timeline;
 use crate::crash;
@@ -15,7 +15,7 @@ use crate::job::{CallId, Columns, JobId, NewJob};
 use crate::quota::Upstream;
 use crate::quota::forecast::Backlog;
 use crate::store::views::{
-    AttemptView, JobView, LoadView, ResetsView, ResultNames, RunnerView, Tally, Tidied,
+    AttemptView, HoldNews, JobView, LoadView, ResetsView, ResultNames, RunnerView, Tally, Tidied,
     UpstreamView,
 };
 use crate::store::{
@@ -121,6 +121,15 @@ impl Store for SqliteStore {
 
     async fn hold(&self, hold: Hold) -> Result<u64, StoreError> {
         let work = move |txn: &Txn<'_>| acts::hold(txn, &hold);
+        self.inner.writer.write(Durability::Normal, work).await
+    }
+
+    async fn tell_holds(&self) -> Result<Vec<HoldNews>, StoreError> {
+        self.inner.writer.write(Durability::Normal, told::tell).await
+    }
+
+    async fn holds_untold(&self, holds: Vec<HoldNews>) -> Result<(), StoreError> {
+        let work = move |txn: &Txn<'_>| told::set(txn, &holds, false);
         self.inner.writer.write(Durability::Normal, work).await
     }
 

@@ -146,11 +146,12 @@ fn copy_into(
     if !schema::is_store(from) {
         return Err(StoreError::NotAStore { path: from.to_owned() }.into());
     }
-    let conn = schema::connect(from, 16)?;
+    let mut conn = schema::connect(from, 16)?;
     let at = |error| trouble::of(from, error);
-    let pages = |name| conn.pragma_query_value(None, name, |row| row.get::<_, u64>(0));
-    let used = pages("page_count").and_then(|all| Ok(all.saturating_sub(pages("freelist_count")?)));
+    let pages = |name| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let used = pages("page_count").and_then(|all| Ok(all - pages("freelist_count")?));
     let bytes = used.and_then(|used| Ok(used * pages("page_size")?)).map_err(at)?;
+    let bytes = u64::try_from(bytes).unwrap_or(0);
     let file = into.to_owned();
     let stop = move || {
         let written = std::fs::metadata(&file).map_or(0, |file| file.len());
@@ -194,9 +195,7 @@ fn alone_with(path: &Path) -> Result<Connection, CopyError> {
     };
     let conn = schema::connect(path, 1)?;
     conn.busy_timeout(std::time::Duration::from_secs(1)).map_err(in_use)?;
-    let mode: String = conn
-        .query_row(queries::LEAVE_WAL, [], |row| row.get(0))
-        .map_err(in_use)?;
+    let mode: String = conn.query_row(queries::LEAVE_WAL, [], |row| row.get(0)).map_err(in_use)?;
     if mode != "delete" {
         return Err(CopyError::InUse(path.to_owned()));
     }

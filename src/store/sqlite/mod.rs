@@ -12,6 +12,7 @@
 //! | `inspect`, `results` | consistent reads for people |
 //! | `body` | a kept answer, as it lies on disk |
 //! | `copies`, `restored` | copies made while others write, and copies that become the store |
+//! | `told` | holds that a person is told of, once |
 //! | `tidy` | what nobody needs any more, and the room it took |
 
 mod acts;
@@ -35,6 +36,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 mod tidy;
+mod told;
 mod trouble;
 mod usage;
 mod writer;

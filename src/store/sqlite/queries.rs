@@ -40,7 +40,6 @@ pub(super) const STORE_SET_CALL_SEQ: &str = "UPDATE store SET call_seq = ?1";
 pub(super) const STORE_PEEK: &str = "SELECT block_seq, news_seq FROM store";
 pub(super) const STORE_BUMP_BLOCK: &str = "UPDATE store SET block_seq = block_seq + 1";
 
-
 // ---- copies
 
 pub(super) const COPY_CAN_BE_MARKED: &str =
@@ -71,10 +70,29 @@ pub(super) const UPSTREAM_NAMES: &str = "SELECT name FROM upstream ORDER BY name
 pub(super) const UPSTREAM_SET_QUOTA: &str = "UPDATE upstream SET quota = :quota WHERE id = :id";
 /// A missing secret or token, which a run lifts by itself, takes no other hold's place.
 pub(super) const UPSTREAM_HOLD: &str = "UPDATE upstream
-    SET held_at = :now, held_reason = :reason, held_detail = :detail
+    SET held_at = :now, held_reason = :reason, held_detail = :detail,
+        held_told = :reason = 'by_hand' OR (held_told AND held_reason IS :reason)
     WHERE id = :id AND (held_at IS NULL OR held_reason = :reason OR :reason NOT IN ('missing_secret', 'no_token'))";
-pub(super) const UPSTREAM_RESUME: &str =
-    "UPDATE upstream SET held_at = NULL, held_reason = NULL, held_detail = NULL WHERE id = ?1";
+pub(super) const UPSTREAM_RESUME: &str = "UPDATE upstream SET held_at = NULL, held_reason = NULL, held_detail = NULL, held_told = 0 WHERE id = ?1";
+
+// ---- holds that a person is told of
+
+pub(super) const HOLDS_UNTOLD: &str =
+    "SELECT id AS upstream_id, NULL AS partition_id, name, NULL AS key,
+    held_at, held_reason, held_detail, NULL AS held_until
+    FROM upstream WHERE held_at IS NOT NULL AND held_told = 0
+    UNION ALL
+    SELECT upstream_id, partition.id, name, key, partition.held_at, partition.held_reason,
+    partition.held_detail, held_until
+    FROM partition JOIN upstream ON upstream.id = upstream_id
+    WHERE place = 'held' AND partition.held_told = 0
+    LIMIT ?1";
+pub(super) const HOLD_SET_TOLD: &str =
+    "UPDATE upstream SET held_told = :told WHERE name = :name AND held_at IS NOT NULL";
+pub(super) const HOLD_SET_TOLD_KEY: &str = "UPDATE partition SET held_told = :told
+    WHERE upstream_id = (SELECT id FROM upstream WHERE name = :name) AND key = :key AND place = 'held'";
+pub(super) const UPSTREAM_QUEUED: &str = "SELECT coalesce(sum(jobs), 0) FROM tally
+    WHERE upstream_id = ?1 AND state = 'queued'";
 
 // ---- additions
 
@@ -179,9 +197,9 @@ pub(super) const PARTITION_BATCH: &str =
 pub(super) const PARTITION_LINGER: &str = "UPDATE partition SET place = 'timed', wake_at = :at, better_at = NULL WHERE id = :id AND place = 'ready'";
 pub(super) const PARTITION_HOLD: &str = "UPDATE partition SET place = 'held', waits_on = NULL,
     wake_at = NULL, better_at = NULL, held_at = :now, held_reason = :reason, held_detail = :detail,
-    held_until = :until WHERE id = :id AND place <> 'held'";
+    held_until = :until, held_told = :reason = 'by_hand' WHERE id = :id AND place <> 'held'";
 pub(super) const PARTITION_RESUME: &str = "UPDATE partition SET place = 'idle', held_at = NULL,
-    held_reason = NULL, held_detail = NULL, held_until = NULL, hard_refusals = 1
+    held_reason = NULL, held_detail = NULL, held_until = NULL, held_told = 0, hard_refusals = 1
     WHERE id = :id AND place = 'held' AND (:reason IS NULL OR held_reason = :reason)";
 pub(super) const PARTITIONS: &str = "SELECT id, key FROM partition WHERE upstream_id = ?1";
 /// Partitions whose first job has come due.

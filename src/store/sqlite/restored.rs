@@ -46,7 +46,8 @@ impl Restored {
     pub fn read(conn: &Connection, now: Now) -> rusqlite::Result<Option<Restored>> {
         let at = Timestamp::from_nanos;
         let mut query = conn.prepare_cached(queries::RESTORED)?;
-        let found = query.query_row([], |row| Ok(Now { store: at(row.get(0)?), wall: at(row.get(1)?) }));
+        let found =
+            query.query_row([], |row| Ok(Now { store: at(row.get(0)?), wall: at(row.get(1)?) }));
         let recent = |then: &Now| now.store.since(then.store) < FORGOTTEN;
         Ok(found.optional()?.filter(recent).map(Restored))
     }
@@ -104,11 +105,15 @@ pub(super) fn adopt(txn: &Txn<'_>) -> rusqlite::Result<Option<store::Restored>> 
         sweep::dead(txn, RunnerId(runner), &mut swept)?;
     }
     let mut touched = conn.prepare(queries::PARTITIONS_NOT_REPEATABLE)?;
-    let touched = touched.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<i64>>>()?;
+    let touched =
+        touched.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<i64>>>()?;
     let now = txn.now.store.as_nanos();
     let unsure = conn.execute(queries::JOBS_UNSURE_SINCE_COPY, named_params! { ":now": now })?;
     touched.into_iter().try_for_each(|partition| places::refresh(txn, partition))?;
-    conn.execute(queries::COPY_ADOPT, named_params! { ":now": now, ":wall": txn.now.wall.as_nanos() })?;
+    conn.execute(
+        queries::COPY_ADOPT,
+        named_params! { ":now": now, ":wall": txn.now.wall.as_nanos() },
+    )?;
     reconsider_all(txn)?;
     let unsure = unsure as u64 + swept.unsure;
     Ok(Some(store::Restored { copied_at: Timestamp::from_nanos(copied_at), unsure }))
@@ -122,6 +127,7 @@ pub(super) fn trust(txn: &Txn<'_>) -> rusqlite::Result<()> {
 
 fn reconsider_all(txn: &Txn<'_>) -> rusqlite::Result<()> {
     let mut query = txn.conn.prepare_cached(queries::UPSTREAM_IDS)?;
-    let upstreams = query.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<i64>>>()?;
+    let upstreams =
+        query.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<i64>>>()?;
     upstreams.into_iter().try_for_each(|upstream| places::reconsider(txn, upstream))
 }

@@ -38,6 +38,7 @@ const SCANS: &[(&str, &str)] = &[
     ("COPY_CAN_BE_MARKED", "SQLite's own table"),
     ("PARTITIONS_NOT_REPEATABLE", "all jobs, once after a restore"),
     ("JOBS_UNSURE_SINCE_COPY", "all jobs, once after a restore"),
+    ("HOLDS_UNTOLD", "all upstreams, and held partitions"),
     ("PRUNE", "a part of a statement"),
     ("ACT_RETRY", "a part of a statement"),
 ];

@@ -33,9 +33,8 @@ pub async fn run(args: BackupArgs, context: &Context) -> anyhow::Result<Exit> {
         }
     };
     let (from, to) = (store.clone(), file.clone());
-    let work = tokio::task::spawn_blocking(move || {
-        sqlite::backup(&from, &to, &SystemClock::new(), watch)
-    });
+    let work =
+        tokio::task::spawn_blocking(move || sqlite::backup(&from, &to, &SystemClock::new(), watch));
     tokio::pin!(work);
     let copied = tokio::select! {
         copied = &mut work => copied?,
@@ -50,7 +49,11 @@ pub async fn run(args: BackupArgs, context: &Context) -> anyhow::Result<Exit> {
         context.out.json(&json!({ "store": store, "file": file, "bytes": bytes }))?;
     } else if !context.global.quiet {
         let size = indicatif::HumanBytes(bytes);
-        context.out.text(&format!("{} holds a copy of {} ({size})", file.display(), store.display()))?;
+        context.out.text(&format!(
+            "{} holds a copy of {} ({size})",
+            file.display(),
+            store.display()
+        ))?;
     }
     Ok(Exit::Done)
 }

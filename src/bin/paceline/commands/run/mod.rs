@@ -15,6 +15,7 @@ use super::answers::lost_in_run;
 use crate::args::run::RunArgs;
 use crate::context::Context;
 use crate::exit::{Exit, wrong};
+use crate::notify::Notifier;
 use progress::Progress;
 
 /// Sends what may be sent.
@@ -30,14 +31,19 @@ pub async fn run(args: RunArgs, context: &Context) -> anyhow::Result<Exit> {
         context.note(&note);
     }
     let progress = Arc::new(Progress::new(context, &args.upstreams));
+    let notifier = Notifier::start(&store, context);
     let tell = {
-        let progress = Arc::clone(&progress);
-        Arc::new(move |event: &dispatch::Event| progress.hear(event))
+        let (progress, bell) = (Arc::clone(&progress), notifier.bell());
+        Arc::new(move |event: &dispatch::Event| {
+            progress.hear(event);
+            bell.hear(event);
+        })
     };
     let abandoned = Arc::clone(&progress);
     let leave = leave::on_signals(move || abandoned.abandon())?;
     let work = dispatch::run(store.clone(), library, options, leave, tell);
     let report = progress.beside(work, &store, context).await?;
+    notifier.finish().await;
     let exit = Exit::of_run(&report, &args.fail_on);
     let holds = match report.held {
         0 => Vec::new(),
