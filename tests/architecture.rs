@@ -44,6 +44,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     (
         "std::process",
         &[
+            "src/store/sqlite/copies.rs",
             "src/store/sqlite/runners.rs",
             "src/crash.rs",
             "src/dispatch/auth/command.rs",
