@@ -29,6 +29,7 @@ CREATE TABLE upstream (
     held_reason TEXT,
     held_detail TEXT,
     held_told   INTEGER NOT NULL DEFAULT 0 CHECK (held_told IN (0, 1)),  -- a person was told of it
+    side        INTEGER NOT NULL DEFAULT 0 CHECK (side IN (0, 1)),  -- who got the last call: 1 for callers
     CHECK ((held_at IS NULL) = (held_reason IS NULL))
 ) STRICT;
 
@@ -74,6 +75,7 @@ CREATE TABLE limit_instance (
     ask_at        INTEGER,                   -- when the upstream is asked next what is left
     asked_until   INTEGER,                   -- nobody goes while it is being asked, or before this
     ask_failures  INTEGER NOT NULL DEFAULT 0 CHECK (ask_failures >= 0),
+    side          INTEGER NOT NULL DEFAULT 0 CHECK (side IN (0, 1)),  -- who took of it last: 1 for callers
     UNIQUE (upstream_id, limit_name, key),
     CHECK ((blocked_until IS NULL) = (block_reason IS NULL)),
     CHECK ((stands_since IS NULL) = (stands_reason IS NULL)),
@@ -100,7 +102,8 @@ CREATE TABLE rolling_entry (
     PRIMARY KEY (instance_id, at)
 ) STRICT, WITHOUT ROWID;
 
--- The jobs that go or wait together. A partition is in one place:
+-- The jobs that go or wait together; those that a process owns stand in a line of their own. A partition
+-- is in one place:
 --   idle   nothing of it is queued that could be picked
 --   ready  its head may be asked for
 --   timed  until wake_at: its head is not due yet
@@ -111,6 +114,7 @@ CREATE TABLE partition (
     id            INTEGER PRIMARY KEY,
     upstream_id   INTEGER NOT NULL REFERENCES upstream (id),
     key           TEXT NOT NULL CHECK (json_valid(key)),
+    line          INTEGER NOT NULL DEFAULT 0 CHECK (line IN (0, 1, 2)),  -- the queue, callers, callers on the reserve
     place         TEXT NOT NULL CHECK (place IN ('idle', 'ready', 'timed', 'limit', 'held')),
     head_priority INTEGER NOT NULL DEFAULT 0 CHECK (head_priority BETWEEN 0 AND 9),
     served        INTEGER NOT NULL DEFAULT 0,     -- the last call it got
@@ -127,7 +131,7 @@ CREATE TABLE partition (
     held_detail   TEXT,
     held_told     INTEGER NOT NULL DEFAULT 0 CHECK (held_told IN (0, 1)),  -- a person was told of it
     held_until    INTEGER,                        -- when what it is held for is over, as far as is told
-    UNIQUE (upstream_id, key),
+    UNIQUE (upstream_id, key, line),
     CHECK ((place = 'timed') = (wake_at IS NOT NULL)),
     CHECK (better_at IS NULL OR place IN ('ready', 'limit')),
     CHECK ((place = 'limit') = (waits_on IS NOT NULL)),
@@ -135,10 +139,17 @@ CREATE TABLE partition (
     CHECK (held_until IS NULL OR place = 'held'),
     CHECK ((held_at IS NULL) = (held_reason IS NULL))
 ) STRICT;
-CREATE INDEX partition_ready ON partition (upstream_id, head_priority DESC, served) WHERE place = 'ready';
+CREATE INDEX partition_ready ON partition (upstream_id, head_priority DESC, served)
+    WHERE place = 'ready' AND line = 0;
+CREATE INDEX partition_ready_callers ON partition (upstream_id, head_priority DESC, served)
+    WHERE place = 'ready' AND line > 0;
 CREATE INDEX partition_timed ON partition (upstream_id, wake_at) WHERE place = 'timed';
 CREATE INDEX partition_better ON partition (upstream_id, better_at) WHERE better_at IS NOT NULL;
-CREATE INDEX partition_limit ON partition (waits_on, head_priority DESC, served) WHERE place = 'limit';
+CREATE INDEX partition_limit ON partition (waits_on, head_priority DESC, served)
+    WHERE place = 'limit' AND line = 0;
+CREATE INDEX partition_limit_callers ON partition (waits_on, head_priority DESC, served)
+    WHERE place = 'limit' AND line > 0;
+CREATE INDEX partition_callers ON partition (upstream_id) WHERE line > 0;
 CREATE INDEX partition_held ON partition (upstream_id) WHERE place = 'held';
 CREATE INDEX partition_gate ON partition (gate_id) WHERE gate_id IS NOT NULL;
 
@@ -180,6 +191,15 @@ CREATE INDEX job_partition_deadline ON job (partition_id, deadline_at)
     WHERE state = 'queued' AND deadline_at IS NOT NULL;
 CREATE INDEX job_ended ON job (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX job_unsure ON job (upstream_id) WHERE state = 'unsure';
+
+-- Jobs that a process waits for: it alone sends them. Once it is gone they end.
+CREATE TABLE owned (
+    job_id INTEGER PRIMARY KEY REFERENCES job (id) ON DELETE CASCADE,
+    owner  INTEGER NOT NULL,                 -- the runner
+    once   INTEGER NOT NULL CHECK (once IN (0, 1)),  -- it ends with its call, and its lease with the owner
+    units  INTEGER NOT NULL CHECK (units >= 1)       -- what its call takes of limits that count calls
+) STRICT;
+CREATE INDEX owned_owner ON owned (owner);
 
 -- Where the next call of a job goes instead of its own address; it stays when the job has ended.
 CREATE TABLE redirect (
@@ -230,8 +250,18 @@ CREATE TABLE runner (
     id         INTEGER PRIMARY KEY,
     pid        INTEGER NOT NULL,
     started_at INTEGER NOT NULL,
-    upstreams  TEXT NOT NULL CHECK (json_valid(upstreams))  -- [] for all
+    upstreams  TEXT NOT NULL CHECK (json_valid(upstreams)), -- [] for all
+    serves     INTEGER NOT NULL CHECK (serves IN (0, 1))    -- 1: the queue; 0: only the jobs that it owns
 ) STRICT;
+
+-- A turn that another process found to be this runner's. Where it let that pass, nobody waits for it until
+-- it asks for calls itself.
+CREATE TABLE offer (
+    runner_id   INTEGER NOT NULL REFERENCES runner (id) ON DELETE CASCADE,
+    upstream_id INTEGER NOT NULL REFERENCES upstream (id),
+    until       INTEGER NOT NULL,
+    PRIMARY KEY (runner_id, upstream_id)
+) STRICT, WITHOUT ROWID;
 
 -- One leased HTTP exchange. The row is there from the claim to the settle.
 CREATE TABLE call (

@@ -4,6 +4,7 @@
 //!
 //! | module | is |
 //! | --- | --- |
+//! | [`client`] | for programs: [`Paceline`], permits, calls, events |
 //! | [`clock`] | the only door to system time |
 //! | [`job`], [`plan`], [`template`], [`address`] | what a job is; rows of columns become jobs |
 //! | [`quota`] | may it go? Quota files, and the pure decision over all limits at once |
@@ -19,6 +20,7 @@
 //! `ARCHITECTURE.md` in the repository is the longer map.
 
 pub mod address;
+pub mod client;
 pub mod clock;
 mod crash;
 pub mod dispatch;
@@ -37,3 +39,5 @@ pub mod retry;
 pub mod secrets;
 pub mod store;
 pub mod template;
+
+pub use client::{Paceline, Permit};

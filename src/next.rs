@@ -24,6 +24,8 @@ pub struct Facts<'a> {
     pub could_go: Option<usize>,
     /// Whether it is refused for another job of its batch, which ends with this call.
     pub dependent: bool,
+    /// Whether it ends with this call: nobody sends it again.
+    pub once: bool,
     /// Whether the answer sent the call on to another address, and the job is to follow.
     pub redirected: bool,
     /// Worthless after this (store time).
@@ -117,6 +119,17 @@ const HARD_REFUSALS: u32 = 2;
 
 /// What follows from a reading.
 pub fn next(reading: &Reading, facts: &Facts<'_>) -> Next {
+    let next = of_any(reading, facts);
+    match next.job {
+        JobNext::Again { .. } | JobNext::Expired { .. } if facts.once => {
+            Next { job: JobNext::Failed, ..next }
+        }
+        _ => next,
+    }
+}
+
+/// What follows from it for a job that can be sent again.
+fn of_any(reading: &Reading, facts: &Facts<'_>) -> Next {
     if facts.redirected || facts.dependent {
         return at_once(reading, facts);
     }

@@ -89,6 +89,8 @@ pub struct AddOptions {
     pub changed: bool,
     /// `--replace`: a duplicate that waits makes way for the newer job.
     pub replace: bool,
+    /// Nothing is sent by the file's own templates: its headers and body need no columns.
+    pub unsent: bool,
 }
 
 /// Plans the jobs of one `add`.

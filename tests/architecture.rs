@@ -33,7 +33,17 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("csv", &["src/input/", "src/output/", "src/bin/"]),
     ("quick_xml", &["src/input/"]),
     ("flate2", &["src/input/", "src/store/sqlite/body.rs"]),
-    ("tokio", &["src/clock.rs", "src/store/", "src/dispatch/", "src/practice/", "src/bin/"]),
+    (
+        "tokio",
+        &[
+            "src/clock.rs",
+            "src/store/",
+            "src/dispatch/",
+            "src/client/",
+            "src/practice/",
+            "src/bin/",
+        ],
+    ),
     (
         "std::fs",
         &["src/clock.rs", "src/secrets.rs", "src/quota/library/", "src/store/sqlite/", "src/bin/"],

@@ -319,6 +319,25 @@ subjects! {
         pruning_takes_what_is_too_old_and_the_room_is_given_back,
         a_result_has_the_body_of_its_last_attempt_alone,
     }
+    "conformance/callers.rs" callers {
+        only_its_owner_takes_it,
+        they_take_turns_with_the_queue_for_a_place,
+        they_take_turns_for_a_keyed_place,
+        neither_starves_under_a_rate,
+        who_lets_its_turn_pass_is_not_waited_for,
+        a_queue_that_nobody_sends_is_not_waited_for,
+        what_is_plenty_is_waited_for_by_nobody,
+        it_ends_with_its_owner,
+        who_gives_up_gets_no_call,
+        a_permit_ends_with_its_call,
+        the_reserve_is_for_who_may_use_it,
+        it_takes_the_units_that_it_says,
+        what_is_held_is_held_for_them_too,
+        a_refusal_of_one_line_closes_all,
+        no_run_waits_for_them,
+        nobody_sends_it_again,
+        its_deadline_is_told_at_once,
+    }
     "conformance/model.rs" model {
         any_life_keeps_the_promises,
     }

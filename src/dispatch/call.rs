@@ -40,7 +40,7 @@ const TOO_LONG: &str = "; the answer is too long to be read to its end, so no fi
 const HTTPS: &str = "https:";
 
 /// What a call needs on its way.
-pub(super) struct Way<S, T> {
+pub(crate) struct Way<S, T> {
     pub store: S,
     pub transport: Arc<T>,
     pub upstream: Arc<Upstream>,
@@ -53,7 +53,7 @@ pub(super) struct Way<S, T> {
 
 /// How a call ended.
 #[derive(Debug)]
-pub(super) enum End {
+pub(crate) enum End {
     /// It was sent, and answered or not.
     Sent(Box<Sent>),
     /// It was not sent.
@@ -66,17 +66,44 @@ pub(super) enum End {
     },
 }
 
+/// A call that may leave now.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub prepared: Prepared,
+    pub token: Option<Given>,
+}
+
+/// Why a call may not leave.
+#[derive(Debug)]
+pub(crate) enum Unready {
+    /// Not now: it is to be given back.
+    Unsent { why: ReleaseWhy, lacks: Option<Lack>, handed_late: bool },
+    /// Its request makes no HTTP.
+    Bad(PrepareError),
+}
+
 /// A call that was sent.
 #[derive(Debug)]
-pub(super) struct Sent {
+pub(crate) struct Sent {
     pub settlement: Settlement,
     pub parts: Vec<SentPart>,
     pub took: Duration,
 }
 
+impl Sent {
+    pub fn of(call: &Call, settlement: Settlement, took: Duration) -> Sent {
+        let part = |job: &ClaimedJob| SentPart {
+            job: job.id,
+            attempt: job.attempt,
+            url: job.url().to_owned(),
+        };
+        Sent { settlement, parts: call.jobs().map(part).collect(), took }
+    }
+}
+
 /// A job's part in a call that was sent.
 #[derive(Debug)]
-pub(super) struct SentPart {
+pub(crate) struct SentPart {
     pub job: JobId,
     pub attempt: u32,
     pub url: String,
@@ -84,7 +111,7 @@ pub(super) struct SentPart {
 
 /// What a request lacks.
 #[derive(Debug)]
-pub(super) enum Lack {
+pub(crate) enum Lack {
     /// What only a person can supply.
     Secret { partition: Columns, detail: String },
     /// What the lane fetches.
@@ -92,30 +119,57 @@ pub(super) enum Lack {
 }
 
 impl<S: Store, T: Transport> Way<S, T> {
+    /// The same way by a changed quota file.
+    pub fn of(other: &Way<S, T>, upstream: Arc<Upstream>) -> Way<S, T> {
+        Way {
+            store: other.store.clone(),
+            transport: Arc::clone(&other.transport),
+            upstream,
+            secrets: Arc::clone(&other.secrets),
+            tokens: Arc::clone(&other.tokens),
+            guard: Arc::clone(&other.guard),
+            leave: other.leave.clone(),
+            tell: Arc::clone(&other.tell),
+        }
+    }
+
     /// Takes the call to its end. `random` (0 to 1) is what its jitter will be made of.
     pub async fn go(&self, call: Call, random: f64) -> End {
-        let late = self.store.now().store > call.slot_at;
-        let token = match self.token(&call) {
-            Ok(token) => token,
-            // Units and slot go back: whoever waits for a token waits for it in no one's way.
-            Err(owner) => {
-                return unsent(&call, ReleaseWhy::Unprepared, Some(Lack::Token(owner)), false);
+        match self.ready(&call).await {
+            Ok(ready) => self.send(call, ready, random).await,
+            Err(Unready::Unsent { why, lacks, handed_late }) => {
+                unsent(&call, why, lacks, handed_late)
             }
-        };
+            Err(Unready::Bad(error)) => self.unsendable(&call, &error, random),
+        }
+    }
+
+    /// Prepares the call, and waits until it may leave.
+    pub async fn ready(&self, call: &Call) -> Result<Ready, Unready> {
+        let handed_late = self.store.now().store > call.slot_at;
+        let unready = |why, lacks| Unready::Unsent { why, lacks, handed_late: false };
+        let token = self.token(call);
+        // Units and slot go back: whoever waits for a token waits for it in no one's way.
+        let token =
+            token.map_err(|owner| unready(ReleaseWhy::Unprepared, Some(Lack::Token(owner))))?;
         let value = token.as_ref().map(|token| &*token.value);
-        let prepared = match prepare(&self.upstream, &call, &self.secrets, value) {
+        let prepared = match prepare(&self.upstream, call, &self.secrets, value) {
             Ok(prepared) => prepared,
             Err(PrepareError::Secret(error)) => {
                 let (partition, detail) = (call.partition.clone(), error.to_string());
                 let lack = Lack::Secret { partition, detail };
-                return unsent(&call, ReleaseWhy::Unprepared, Some(lack), false);
+                return Err(unready(ReleaseWhy::Unprepared, Some(lack)));
             }
-            Err(error) => return self.unsendable(&call, &error, random),
+            Err(error) => return Err(Unready::Bad(error)),
         };
-        match self.wait_for_turn(&call).await {
-            Ok(()) => self.send(call, prepared, token, random).await,
-            Err(why) => unsent(&call, why, None, late),
-        }
+        self.wait_for_turn(call).await.map_err(|why| missed(why, handed_late))?;
+        Ok(Ready { prepared, token })
+    }
+
+    /// Waits until a call may leave whose request is its owner's own.
+    pub async fn turn(&self, call: &Call) -> Result<(), Unready> {
+        let handed_late = self.store.now().store > call.slot_at;
+        self.wait_for_turn(call).await.map_err(|why| missed(why, handed_late))
     }
 
     /// The token that the call carries, where it carries one, or whose is not there.
@@ -130,7 +184,7 @@ impl<S: Store, T: Transport> Way<S, T> {
     }
 
     /// What the answer says of the token that the call carried.
-    fn judge(&self, token: &Given, reading: &Reading) -> Option<Token> {
+    pub fn judge(&self, token: &Given, reading: &Reading) -> Option<Token> {
         match reading.reason {
             Reason::AuthExpired => return Some(self.tokens.refused(token)),
             reason if reason.is_success() || reason.is_permanent() => self.tokens.proved(token),
@@ -142,7 +196,7 @@ impl<S: Store, T: Transport> Way<S, T> {
     /// Waits for the slot, and makes sure that the call may still leave.
     async fn wait_for_turn(&self, call: &Call) -> Result<(), ReleaseWhy> {
         let timeline = self.store.timeline();
-        if !call.repeatable {
+        if !call.repeatable && !call.marked {
             timeline.sleep_until(call.slot_at - MARK_AHEAD).await;
             // Without the mark a crash could send it twice: it must not leave.
             self.store.mark(vec![call.id]).await.map_err(|_| ReleaseWhy::Forfeited)?;
@@ -191,7 +245,9 @@ impl<S: Store, T: Transport> Way<S, T> {
         slack.min().map_or(lease, |slack| (call.slot_at + slack).min(lease))
     }
 
-    async fn send(&self, call: Call, prepared: Prepared, token: Option<Given>, random: f64) -> End {
+    /// Sends a call that is ready, and reads what comes back.
+    pub async fn send(&self, call: Call, ready: Ready, random: f64) -> End {
+        let Ready { prepared, token } = ready;
         let timeline = self.store.timeline();
         let sent_at = timeline.now().store;
         (self.tell)(&Event::Sent {
@@ -207,7 +263,7 @@ impl<S: Store, T: Transport> Way<S, T> {
         let took = timeline.now().store.since(sent_at);
         let redactor = self.secrets.redactor();
         let settlement = match answer {
-            Ok(received) => self.answered(&call, &url, &received, &redactor),
+            Ok(received) => self.answered(&call, Some(&url), &received, &redactor),
             Err(silence) => self.broken_off(&call, &url, &silence, &redactor),
         };
         let token = token.and_then(|token| self.judge(&token, &settlement.reading));
@@ -215,13 +271,7 @@ impl<S: Store, T: Transport> Way<S, T> {
     }
 
     fn sent(&self, call: Call, settlement: Settlement, took: Duration) -> End {
-        let part = |job: &ClaimedJob| SentPart {
-            job: job.id,
-            attempt: job.attempt,
-            url: job.url().to_owned(),
-        };
-        let parts = call.jobs().map(part).collect();
-        End::Sent(Box::new(Sent { settlement, parts, took }))
+        End::Sent(Box::new(Sent::of(&call, settlement, took)))
     }
 
     /// The request makes no HTTP once its secrets are filled in: that is the job's own fault.
@@ -243,7 +293,8 @@ impl<S: Store, T: Transport> Way<S, T> {
         silence_of: &NoAnswer,
         redactor: &Redactor,
     ) -> Settlement {
-        let told = silence_of.part.as_deref().map(|part| self.answered(call, url, part, redactor));
+        let told =
+            silence_of.part.as_deref().map(|part| self.answered(call, Some(url), part, redactor));
         let is_refusal = |told: &Settlement| {
             let reason = told.reading.reason;
             !(reason.is_success() || reason.is_permanent()) && told.redirect.is_none()
@@ -258,10 +309,11 @@ impl<S: Store, T: Transport> Way<S, T> {
         }
     }
 
-    fn answered(
+    /// What an answer to the call means; `url`: the address that it came from, where redirects are followed.
+    pub fn answered(
         &self,
         call: &Call,
-        url: &Url,
+        url: Option<&Url>,
         received: &Received,
         redactor: &Redactor,
     ) -> Settlement {
@@ -289,7 +341,10 @@ impl<S: Store, T: Transport> Way<S, T> {
         {
             self.transport.refused(connection);
         }
-        let redirect = follow(call, url, &mut reading, received.status, redactor);
+        // Whoever holds a permit follows it, or not.
+        let followed = url.filter(|_| !call.once);
+        let redirect =
+            followed.and_then(|url| follow(call, url, &mut reading, received.status, redactor));
         reading.detail = redactor.redact(&reading.detail).into_owned();
         if received.cut && reading.reason.is_success() && !self.upstream.results.is_empty() {
             reading.detail.push_str(TOO_LONG);
@@ -372,13 +427,22 @@ impl<S: Store, T: Transport> Way<S, T> {
     }
 }
 
+fn missed(why: ReleaseWhy, handed_late: bool) -> Unready {
+    Unready::Unsent { why, lacks: None, handed_late }
+}
+
 fn unsent(call: &Call, why: ReleaseWhy, lacks: Option<Lack>, handed_late: bool) -> End {
     End::Unsent { release: Release { call: call.id, why }, job: call.job.id, lacks, handed_late }
 }
 
+/// What the lack of an answer means.
+pub(crate) fn unanswered_told(call: &Call, left: bool, detail: String) -> Settlement {
+    Settlement { left, ..settlement(call, silence(Reason::Transient, detail)) }
+}
+
 fn unanswered(call: &Call, silence_of: &NoAnswer, redactor: &Redactor) -> Settlement {
     let detail = redactor.redact(&silence_of.detail).into_owned();
-    Settlement { left: silence_of.left, ..settlement(call, silence(Reason::Transient, detail)) }
+    unanswered_told(call, silence_of.left, detail)
 }
 
 /// Where an answer that is a redirect sends the job on. The reading then says so, or why not.
@@ -417,7 +481,8 @@ fn silence(reason: Reason, detail: String) -> Reading {
     Reading::plain(reason, "no answer", detail)
 }
 
-fn settlement(call: &Call, reading: Reading) -> Settlement {
+/// The settlement of a call that this is read of, and nothing else is known.
+pub(crate) fn settlement(call: &Call, reading: Reading) -> Settlement {
     Settlement {
         call: call.id,
         sent_at: call.slot_at,

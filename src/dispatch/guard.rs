@@ -39,7 +39,7 @@ const SENDS_BETWEEN_CLEANINGS: u32 = 10_000;
 
 /// One keyed limiter for each distinct figure.
 #[derive(Debug)]
-pub(super) struct Guard {
+pub(crate) struct Guard {
     clock: GuardClock,
     limiters: HashMap<(String, i64, u64), Limiter>,
     sends: u32,

@@ -18,9 +18,9 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::task::JoinSet;
 
 use super::RunError;
+use super::auth::Fetcher;
 use super::call::End;
 use super::guard::Guard;
 use super::shared::Shared;
@@ -28,7 +28,6 @@ use super::transport::Transport;
 use crate::clock::Timestamp;
 use crate::quota::Upstream;
 use crate::store::{RunnerId, Store};
-use tokens::Arrived;
 
 /// The least time from a claim to its first slot: what it takes to commit it and hand it over.
 const LEAST_LEAD: Duration = Duration::from_millis(10);
@@ -64,10 +63,7 @@ pub(super) struct Lane<S, T> {
     /// Only calls of other processes are out.
     awaits_others: bool,
     held_for_secret: bool,
-    /// Tokens that are on their way. Gone with the lane.
-    fetches: JoinSet<Arrived>,
-    /// Came, and are not dealt with yet.
-    arrived: Vec<Arrived>,
+    fetcher: Fetcher,
     /// Shared with each question that is out: what is left is being asked.
     asking: Arc<()>,
     /// Since when the store has not answered.
@@ -89,6 +85,7 @@ impl<S: Store, T: Transport> Lane<S, T> {
         // Those of an earlier lane went with it.
         shared.tokens.give_up(&upstream.name);
         let guard = Arc::new(Mutex::new(Guard::new(store.timeline())));
+        let fetcher = Fetcher::new(Arc::clone(&shared.tokens), Arc::clone(&shared.secrets));
         Lane {
             store,
             shared,
@@ -110,8 +107,7 @@ impl<S: Store, T: Transport> Lane<S, T> {
             told_until: None,
             awaits_others: false,
             held_for_secret: false,
-            fetches: JoinSet::new(),
-            arrived: Vec::new(),
+            fetcher,
             asking: Arc::default(),
             trouble_since: None,
             is_active: false,
@@ -217,7 +213,7 @@ impl<S: Store, T: Transport> Lane<S, T> {
                     self.take_in(end);
                 }
             }
-            Some(arrived) = self.fetches.join_next() => self.arrived.extend(arrived.ok()),
+            () = self.fetcher.next() => {}
             () = timeline.sleep_until(wake_at) => {}
             () = self.store.changed(self.news), if asks => self.claim_due = true,
             left = leave.changed(), if !leaving => {

@@ -6,6 +6,8 @@
 //! | `shared` | what the lanes of one run share |
 //! | `lane` | one upstream's loop: claims, settles, waits |
 //! | `call` | one call's way: its slot, its mark, the send, the reading |
+//! | `desk` | where a process waits with jobs of its own |
+//! | `tell` | what a settled call means, as events |
 //! | `auth` | `${token}`: fetched, replaced before it expires |
 //! | `question` | the upstream is asked what is left |
 //! | `prepare` | a request with its secrets filled in |
@@ -14,14 +16,16 @@
 //! | `upkeep` | what is too old goes, by the way |
 
 mod auth;
-mod call;
+pub(crate) mod call;
 mod connections;
+pub(crate) mod desk;
 pub mod events;
 mod guard;
 mod lane;
 pub mod prepare;
 mod question;
 mod shared;
+mod tell;
 pub mod transport;
 mod upkeep;
 
@@ -37,7 +41,8 @@ use tokio::task::JoinSet;
 use crate::clock::Timestamp;
 use crate::quota::Upstream;
 use crate::quota::library::Library;
-use crate::store::{RunnerId, Store, StoreError};
+use crate::store::{RunnerId, Serves, Store, StoreError};
+pub(crate) use auth::Tokens;
 pub use events::Event;
 use lane::Lane;
 use shared::Shared;
@@ -175,7 +180,7 @@ pub async fn run_over<S: Store, T: Transport>(
     transport: impl Fn(&Upstream) -> Result<T, RunError>,
 ) -> Result<Report, RunError> {
     let shared = Arc::new(Shared::new(options, library, leave, tell));
-    let (runner, swept) = store.register(shared.options.upstreams.clone()).await?;
+    let (runner, swept) = store.register(Serves::Queue(shared.options.upstreams.clone())).await?;
     if shared.options.single
         && let Some(served_by) = served_by(&store, runner, &shared.options.upstreams).await?
     {

@@ -3,11 +3,13 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 use sha2::{Digest, Sha256};
 
+use super::transport::Spool;
 use crate::job::Columns;
 use crate::quota::auth::Auth;
 use crate::quota::{QuotaCall, Upstream};
@@ -25,9 +27,11 @@ pub struct Prepared {
     /// Header fields, secrets filled in.
     pub headers: HeaderMap,
     /// The body.
-    pub body: Option<String>,
+    pub body: Option<Vec<u8>>,
     /// Bytes of the answer's body that are read, counted after decompression.
     pub answer_cap: usize,
+    /// Where the whole answer goes, beyond what is read of it.
+    pub spool: Option<Arc<dyn Spool>>,
 }
 
 /// Bytes of most answers that are read. With the client's own buffers (up to 400 KiB a connection) 64 of
@@ -79,7 +83,7 @@ pub(super) fn prepare(
         filler.bodyless(job.method(), job.url(), &header_templates(upstream, call))?;
     let headers = &mut prepared.headers;
     let body = match job.body() {
-        Some(template) => Some(filler.body(template, headers)?),
+        Some(template) => Some(filler.body(template, headers)?.into_bytes()),
         None => None,
     };
     if let Some(name) = &upstream.request.idempotency_header {
@@ -168,7 +172,7 @@ impl Filler<'_> {
             value.set_sensitive(true);
             headers.insert(name, value);
         }
-        Ok(Prepared { method, url, headers, body: None, answer_cap: ANSWER_CAP })
+        Ok(Prepared { method, url, headers, body: None, answer_cap: ANSWER_CAP, spool: None })
     }
 
     fn fill(&self, template: &str, place: Place) -> Result<String, PrepareError> {

@@ -77,12 +77,13 @@ enum Ways {
 
 /// Where a body goes as a whole, unpacked, beyond what is read of it at once.
 pub trait Spool: std::fmt::Debug + Send + Sync {
-    /// Another answer begins: what was written of an earlier one does not count.
+    /// Another answer begins, with its status and header fields: what was written of an earlier one does not
+    /// count.
     ///
     /// # Errors
     ///
     /// Where it cannot be written.
-    fn begin(&self) -> io::Result<()>;
+    fn begin(&self, status: u16, headers: &[(String, String)]) -> io::Result<()>;
 
     /// Takes a part of the body; tells whether that is enough of it.
     ///
@@ -140,7 +141,8 @@ impl Transport for HttpTransport {
         timeline: &Timeline,
     ) -> Result<Received, NoAnswer> {
         let part = Part::default();
-        let exchange = self.ways.exchange(call, timeout, timeline, self.spool.as_deref(), &part);
+        let spool = call.spool.clone().or_else(|| self.spool.clone());
+        let exchange = self.ways.exchange(call, timeout, timeline, spool.as_deref(), &part);
         tokio::pin!(exchange);
         let answer = tokio::select! {
             biased;
@@ -239,16 +241,17 @@ async fn exchange(
         None => {}
     }
     let mut response = request.send().await.map_err(failed)?;
+    let (status, headers) = (response.status().as_u16(), fields(response.headers()));
+    spool.map_or(Ok(()), |spool| spool.begin(status, &headers)).map_err(unkept)?;
     *part.lock() = Some(Box::new(Received {
-        status: response.status().as_u16(),
-        headers: fields(response.headers()),
+        status,
+        headers,
         body: Vec::new(),
         cut: true,
         received_at: over.timeline.now().wall,
         connection: over.connection,
     }));
     let mut cut = false;
-    spool.map_or(Ok(()), Spool::begin).map_err(unkept)?;
     while let Some(chunk) = response.chunk().await.map_err(failed)? {
         cut |= part.grow(&chunk, call.answer_cap);
         let is_enough = match spool {

@@ -70,7 +70,7 @@ impl Templates {
         let url = options.url.as_ref().or(upstream.request.url.as_ref());
         let url = url.map(|text| Address::new(single("the URL", read("the URL", text)?)?));
         let url = url.transpose()?;
-        let body = options.body.as_ref().or(upstream.body());
+        let body = options.body.as_ref().or(upstream.body().filter(|_| !options.unsent));
         let body = body.map(|text| {
             let place = Place::of_body(content_type(upstream, options), text);
             let filled = Filled { template: read("the body", text)?, place };
@@ -83,7 +83,7 @@ impl Templates {
             Ok::<_, PlanError>(Filled { template, place: Place::Plain })
         });
         let headers = headers(upstream, options)?;
-        let sent = sent(upstream, &headers)?;
+        let sent = if options.unsent { Vec::new() } else { sent(upstream, &headers)? };
         let itself = Template::parse("{url}").map_err(|source| PlanError::Fill { source })?;
         Ok(Templates {
             itself: Address::new(itself)?,

@@ -305,6 +305,29 @@ impl LimitRule {
         }
     }
 
+    /// Units that one call can take of it, at most; `None`: a place is a place, whatever a call costs.
+    pub fn most(&self) -> Option<u64> {
+        match self {
+            LimitRule::Rate(rate) => Some(rate.plan().burst),
+            LimitRule::Budget(budget) => Some(budget.grants()),
+            LimitRule::Rolling(rolling) => Some(rolling.grants()),
+            LimitRule::Concurrency(_) => None,
+        }
+    }
+
+    /// The rule for those who may use what it keeps for people (`reserve`); `None`: it keeps nothing.
+    pub fn unreserved(&self) -> Option<LimitRule> {
+        match self {
+            LimitRule::Budget(budget) if budget.reserve > 0 => {
+                Some(LimitRule::Budget(budget::Budget { reserve: 0, ..budget.clone() }))
+            }
+            LimitRule::Rolling(rolling) if rolling.reserve > 0 => {
+                Some(LimitRule::Rolling(rolling::Rolling { reserve: 0, ..rolling.clone() }))
+            }
+            _ => None,
+        }
+    }
+
     /// The calendar of a budget whose zone is known.
     pub const fn calendar(&self) -> Option<&Calendar> {
         match self {

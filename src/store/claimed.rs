@@ -24,13 +24,21 @@ pub struct Claim {
     /// time: should the upstream refuse whatever comes, or be silent, no more than these find out. At
     /// least 1.
     pub unanswered: usize,
+    /// Whether it is for jobs that the runner owns, and for no others; else for the queue's.
+    pub owned: bool,
 }
 
 impl Claim {
     /// A wish for at most `most` calls, from now on, however many of a partition.
     pub fn new(upstream: Arc<Upstream>, runner: RunnerId, most: usize) -> Claim {
         let (lead, unanswered) = (Duration::ZERO, usize::MAX);
-        Claim { upstream, runner, most, lead, unanswered }
+        Claim { upstream, runner, most, lead, unanswered, owned: false }
+    }
+
+    /// The same wish for jobs that the runner owns.
+    #[must_use]
+    pub fn owned(self) -> Claim {
+        Claim { owned: true, ..self }
     }
 }
 
@@ -98,6 +106,11 @@ pub struct Call {
     pub block_seq: i64,
     /// Whether sending it twice does no harm; any other is marked before it leaves.
     pub repeatable: bool,
+    /// Whether it is marked from its claim on: nobody but its owner sends its job, so that no one could
+    /// send it twice.
+    pub marked: bool,
+    /// Whether its job ends with it, and its lease with its owner.
+    pub once: bool,
     /// Whether its slot is one of a limit: late use must be forfeited.
     pub paced: bool,
     /// The job it carries; of a batch the first.

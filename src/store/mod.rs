@@ -7,6 +7,7 @@
 pub mod claimed;
 pub mod error;
 pub mod filter;
+pub mod owned;
 pub mod retention;
 pub mod settled;
 pub mod sqlite;
@@ -25,6 +26,7 @@ use crate::quota::forecast::Backlog;
 pub use claimed::{Call, Claim, Claimed, ClaimedJob, QUOTA_PATIENCE, QuotaAnswer, QuotaQuestion};
 pub use error::StoreError;
 pub use filter::{AttemptFilter, Cursor, Filter, NoCursor};
+pub use owned::{OwnedJob, Serves, Withdrawal};
 pub use settled::{
     Blocked, Held, ItemEnd, KeptBody, Release, ReleaseWhy, SettleEnd, Settled, Settlement,
 };
@@ -148,13 +150,30 @@ pub trait Store: Clone + Send + Sync + 'static {
         jobs: Vec<NewJob>,
     ) -> impl Future<Output = Result<Added, StoreError>> + Send;
 
+    /// Queues jobs that their owner alone sends: they take turns with the queue, and end with their owner.
+    fn enter(
+        &self,
+        upstream: Arc<Upstream>,
+        owner: RunnerId,
+        load: String,
+        jobs: Vec<OwnedJob>,
+    ) -> impl Future<Output = Result<Vec<JobId>, StoreError>> + Send;
+
+    /// Ends owned jobs that nobody waits for any more. Those that are in a call, or have ended, stay as
+    /// they are.
+    fn withdraw(
+        &self,
+        owner: RunnerId,
+        jobs: Vec<Withdrawal>,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
     /// Enters a process that will send, and finds the leases of dead ones.
     fn register(
         &self,
-        upstreams: Vec<String>,
+        serves: Serves,
     ) -> impl Future<Output = Result<(RunnerId, Swept), StoreError>> + Send;
 
-    /// The process leaves. Its calls must have been settled or released.
+    /// The process leaves. Its calls must have been settled or released; jobs that it owns end.
     fn retire(&self, runner: RunnerId) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Picks jobs, makes calls of them, takes their permits from all their limits, leases them.

@@ -8,7 +8,7 @@ use paceline::job::CallId;
 use paceline::quota::declare;
 use paceline::reading::{Reading, Reason};
 use paceline::store::sqlite::{Options, SqliteStore};
-use paceline::store::{Claim, KeptBody, Settlement, Store};
+use paceline::store::{Claim, KeptBody, Serves, Settlement, Store};
 use serde_json::Value;
 
 use super::bench::{Bench, has};
@@ -31,7 +31,7 @@ fn answer_all(bench: &Bench) {
         let options = Options::new(bench.path("store.db"), Arc::new(SystemClock::new()));
         let store = SqliteStore::open(options).unwrap();
         let upstream = Arc::new(declare::parse("free", "free.toml", FREE).unwrap());
-        let (runner, _) = store.register(vec!["free".to_owned()]).await.unwrap();
+        let (runner, _) = store.register(Serves::Queue(vec!["free".to_owned()])).await.unwrap();
         let claim = Claim::new(Arc::clone(&upstream), runner, 10);
         let calls = store.claim(claim).await.unwrap().calls;
         assert_eq!(calls.len(), 3);

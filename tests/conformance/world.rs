@@ -15,7 +15,7 @@ use paceline::reading::{Reading, Reason};
 use paceline::store::views::{AttemptView, JobView, Tally, UpstreamView};
 use paceline::store::{
     Act, Added, AttemptFilter, Call, Claim, Claimed, Filter, Hold, Release, ReleaseWhy, RunnerId,
-    SettleEnd, Settled, Settlement, Store, Swept,
+    Serves, SettleEnd, Settled, Settlement, Store, Swept,
 };
 
 /// 2026-06-01T12:30:00Z: no reset is near, and no zone changes its clocks near it.
@@ -89,7 +89,7 @@ impl<S: Store> World<S> {
         let fixture = make();
         let store = (fixture.open)();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let (runner, _) = runtime.block_on(store.register(Vec::new())).unwrap();
+        let (runner, _) = runtime.block_on(store.register(Serves::Queue(Vec::new()))).unwrap();
         let (unanswered, numbers) = (usize::MAX, Cell::new(0));
         World { fixture, store, runner, upstream, unanswered, runtime, numbers }
     }
@@ -383,7 +383,7 @@ impl<S: Store> World<S> {
     /// Another process that sends.
     pub fn another(&self) -> (S, RunnerId) {
         let store = (self.fixture.open)();
-        let (runner, _) = self.wait(store.register(Vec::new())).unwrap();
+        let (runner, _) = self.wait(store.register(Serves::Queue(Vec::new()))).unwrap();
         (store, runner)
     }
 
@@ -391,7 +391,8 @@ impl<S: Store> World<S> {
     pub fn die(&mut self) -> Swept {
         let store = (self.fixture.open)();
         self.store = store;
-        let (runner, swept) = self.runtime.block_on(self.store.register(Vec::new())).unwrap();
+        let (runner, swept) =
+            self.runtime.block_on(self.store.register(Serves::Queue(Vec::new()))).unwrap();
         self.runner = runner;
         swept
     }

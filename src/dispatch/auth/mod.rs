@@ -13,10 +13,12 @@
 //! | `sign` | an assertion, signed |
 //! | `server` | a form to a token server |
 //! | `google`, `oauth`, `command` | the kinds |
+//! | `fetcher` | what is on its way for one upstream |
 
 mod answer;
 mod claims;
 mod command;
+mod fetcher;
 mod google;
 mod life;
 mod oauth;
@@ -30,14 +32,15 @@ use crate::clock::{Timeline, Timestamp};
 use crate::quota::Upstream;
 use crate::quota::auth::Auth;
 use crate::secrets::{SecretError, Secrets};
-pub(super) use tokens::{Given, Need, Owner, Tokens, Trouble};
+pub(super) use fetcher::Fetcher;
+pub(crate) use tokens::{Given, Need, Owner, Tokens, Trouble};
 
 /// The longest that a token server or command may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A token that was fetched.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Fetched {
+pub(crate) struct Fetched {
     value: String,
     /// `None`: until it is refused.
     lasts: Option<Duration>,
@@ -47,7 +50,7 @@ pub(super) struct Fetched {
 
 /// Why there is no token.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     /// It may pass by itself.
     Passing {
         /// What happened.
@@ -111,7 +114,7 @@ impl Ask<'_> {
 }
 
 /// Fetches a token. What it knows of secrets is searched for in all that is kept or shown from then on.
-pub(super) async fn fetch(
+async fn fetch(
     auth: &Auth,
     upstream: &Upstream,
     owner: &Owner,

@@ -34,8 +34,9 @@ pub(super) async fn ask(
     let pairs: Vec<_> =
         form.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value))).collect();
     let headers = headers(ask, basic)?;
-    let body = Some(pairs.join("&"));
-    let call = Prepared { method: Method::POST, url, headers, body, answer_cap: ANSWER_CAP };
+    let body = Some(pairs.join("&").into_bytes());
+    let call =
+        Prepared { method: Method::POST, url, headers, body, answer_cap: ANSWER_CAP, spool: None };
     let unmade = |_| Failure::Lasting("the HTTP client cannot be made".to_owned());
     let transport = HttpTransport::new(0, None, TIMEOUT).map_err(unmade)?;
     match transport.send(call, TIMEOUT, ask.timeline).await {

@@ -37,7 +37,7 @@ impl Pauses {
 
 /// Whose token it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::dispatch) struct Owner {
+pub(crate) struct Owner {
     pub upstream: String,
     /// `None`: all credentials share one.
     pub credential: Option<String>,
@@ -59,7 +59,7 @@ impl fmt::Display for Owner {
 
 /// A token that a call carries.
 #[derive(Debug)]
-pub(in crate::dispatch) struct Given {
+pub(crate) struct Given {
     pub value: Arc<str>,
     owner: Owner,
     number: u64,
@@ -67,7 +67,7 @@ pub(in crate::dispatch) struct Given {
 
 /// Why there is no token now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::dispatch) struct Trouble {
+pub(crate) struct Trouble {
     pub owner: Owner,
     /// When it is fetched again; `None`: a person must do something.
     pub until: Option<Timestamp>,
@@ -76,7 +76,7 @@ pub(in crate::dispatch) struct Trouble {
 
 /// What a fetch came to.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::dispatch) enum Need {
+pub(crate) enum Need {
     /// There is one. `was_in_trouble`: it had not come before.
     None { was_in_trouble: bool },
     /// There is none, or none once the present one has expired.
@@ -171,7 +171,7 @@ impl Slot {
 
 /// All tokens of a run.
 #[derive(Debug, Default)]
-pub(in crate::dispatch) struct Tokens {
+pub(crate) struct Tokens {
     slots: Mutex<BTreeMap<Owner, Slot>>,
 }
 

@@ -53,7 +53,7 @@ impl<S: Store, T: Transport> Lane<S, T> {
                 most => {
                     let (upstream, runner) = (Arc::clone(&self.upstream), self.runner);
                     let (lead, unanswered) = (self.lead(), UNANSWERED);
-                    let wish = Claim { upstream, runner, most, lead, unanswered };
+                    let wish = Claim { upstream, runner, most, lead, unanswered, owned: false };
                     self.store.claim(wish).await.map(Some)
                 }
             }

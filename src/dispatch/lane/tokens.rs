@@ -1,26 +1,15 @@
 //! The tokens that calls of the upstream need: fetched by the lane alone, so that nobody fetches twice.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
 use rand::RngExt as _;
+use std::collections::BTreeSet;
 
 use super::Lane;
-use crate::clock::Timestamp;
 use crate::dispatch::Event;
-use crate::dispatch::auth::{self, Failure, Fetched, Need, Owner, Trouble};
+use crate::dispatch::auth::{Need, Owner, Trouble};
 use crate::dispatch::transport::Transport;
 use crate::job::Columns;
 use crate::store::views::NO_TOKEN;
 use crate::store::{Hold, Store, StoreError};
-
-/// A fetch that ended.
-#[derive(Debug)]
-pub(super) struct Arrived {
-    owner: Owner,
-    asked_at: Timestamp,
-    fetched: Result<Fetched, Failure>,
-}
 
 impl<S: Store, T: Transport> Lane<S, T> {
     /// Whether a token is on its way that a call needs: until it is there, nothing is claimed.
@@ -30,41 +19,22 @@ impl<S: Store, T: Transport> Lane<S, T> {
 
     /// Takes in what was fetched, and fetches what is needed.
     pub(super) async fn look_after_tokens(&mut self) -> Result<(), StoreError> {
-        while let Some(ended) = self.fetches.try_join_next() {
-            self.arrived.extend(ended.ok());
-        }
-        while let Some(arrived) = self.arrived.pop() {
-            let (random, now) = (self.rng.random(), self.store.now());
-            let Arrived { owner, asked_at, fetched } = arrived;
-            let need = self.shared.tokens.take(&owner, asked_at, now, fetched, random);
+        let rng = &mut self.rng;
+        for need in self.fetcher.take(self.store.now(), || rng.random()) {
             self.claim_due = true;
             match need {
-                Some(Need::None { was_in_trouble: true }) => self.go_on().await?,
-                Some(Need::Trouble { trouble, has_token }) => {
+                Need::None { was_in_trouble: true } => self.go_on().await?,
+                Need::Trouble { trouble, has_token } => {
                     self.tell_trouble(&trouble);
                     if !has_token {
                         self.stop(trouble).await?;
                     }
                 }
-                Some(Need::None { .. }) | None => {}
+                Need::None { .. } => {}
             }
         }
-        self.fetch();
+        self.fetcher.fetch(&self.upstream, self.store.timeline());
         Ok(())
-    }
-
-    fn fetch(&mut self) {
-        let now = self.store.now().store;
-        for (owner, auth) in self.shared.tokens.start(&self.upstream.name, now) {
-            let upstream = Arc::clone(&self.upstream);
-            let secrets = Arc::clone(&self.shared.secrets);
-            let timeline = self.store.timeline().clone();
-            self.fetches.spawn(async move {
-                let asked_at = timeline.now().store;
-                let fetched = auth::fetch(&auth, &upstream, &owner, &secrets, &timeline).await;
-                Arrived { owner, asked_at, fetched }
-            });
-        }
     }
 
     /// Calls came back that found no token. Where it is known that none comes, they wait in the store.

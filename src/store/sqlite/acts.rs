@@ -1,5 +1,7 @@
 //! What people do: hold, resume, retry, cancel, resolve, set, prune, spend.
 
+use std::collections::BTreeSet;
+
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, named_params, params_from_iter};
 
@@ -37,7 +39,7 @@ pub(super) fn hold(txn: &Txn<'_>, hold: &Hold) -> rusqlite::Result<u64> {
         }
     }
     places::bump_block_seq(txn.conn)?;
-    Ok(partitions.len() as u64)
+    Ok(partitions.values().collect::<BTreeSet<_>>().len() as u64)
 }
 
 /// Closes a partition's own gate until an instant.
@@ -85,6 +87,7 @@ pub(super) fn resume(
         resumed += 1;
     }
     let now = txn.now.store.as_nanos();
+    let mut keys = BTreeSet::new();
     if let Some(reason) = reason {
         resumed += unpause(txn, row.id, reason)?;
     }
@@ -93,7 +96,8 @@ pub(super) fn resume(
         if query.execute(named_params! { ":id": partition, ":reason": reason })? == 0 {
             continue;
         }
-        resumed += 1;
+        // All lines of a key are one partition to people.
+        resumed += u64::from(keys.insert(columns.clone()));
         let mut open = txn.conn.prepare_cached(queries::GATE_HALF_OPEN)?;
         let gate: i64 = open.query_row(
             named_params! { ":upstream": row.id, ":key": to_json(&columns), ":now": now },
@@ -144,7 +148,11 @@ fn narrowed(filter: &Filter, act: &Act) -> Option<(String, Vec<Value>)> {
     if wanted.is_empty() {
         return None;
     }
-    Some(queries::job_filter(&Filter { states: wanted, ..filter.clone() }))
+    let (mut condition, values) = queries::job_filter(&Filter { states: wanted, ..filter.clone() });
+    if matches!(act, Act::Retry | Act::Resolve(Resolution::Queued)) {
+        condition = format!("{condition} AND {}", queries::NOT_OWNED);
+    }
+    Some((condition, values))
 }
 
 pub(super) fn count(conn: &Connection, filter: &Filter, act: &Act) -> rusqlite::Result<u64> {

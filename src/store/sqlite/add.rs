@@ -6,13 +6,14 @@ use rusqlite::{OptionalExtension, named_params};
 use sha2::{Digest, Sha256};
 
 use super::instances::to_json;
+use super::places::Line;
 use super::usage::stored;
 use super::writer::Txn;
 use super::{places, queries};
 use crate::clock::Timestamp;
 use crate::job::{Columns, Dedupe, JobId, NewJob, Request};
 use crate::quota::Upstream;
-use crate::store::Added;
+use crate::store::{Added, OwnedJob, RunnerId};
 use crate::template::{Place, Template};
 
 const NANOS_PER_DAY: i64 = 86_400 * crate::clock::NANOS_PER_SEC;
@@ -29,7 +30,7 @@ pub(super) fn add(
     let mut addition = Addition::new(txn, upstream, load)?;
     let mut added = Added::default();
     for job in jobs {
-        match addition.add(job)? {
+        match addition.add(job, Line::Queue)? {
             Fate::Added(id) => added.ids.push(id),
             Fate::Replaces(id) => {
                 added.ids.push(id);
@@ -38,22 +39,33 @@ pub(super) fn add(
             Fate::Duplicate => added.duplicates += 1,
         }
     }
-    addition.count(added.ids.len())?;
-    for partition in addition.partitions {
-        let mut grown = txn.conn.prepare_cached(queries::PARTITION_GROWN)?;
-        grown.execute(named_params! {
-            ":id": partition.id, ":priority": partition.priority,
-            ":due": partition.due_at.as_nanos(), ":now": txn.now.store.as_nanos(),
-        })?;
-        if partition.has_deadline {
-            places::ask_if_late(txn, partition.id)?;
-        }
-    }
-    for partition in addition.shrunk {
-        places::refresh(txn, partition)?;
-    }
-    places::bump_news(txn.conn)?;
+    addition.finish(added.ids.len())?;
     Ok(added)
+}
+
+/// Jobs that `owner` waits for.
+pub(super) fn enter(
+    txn: &Txn<'_>,
+    upstream: &Upstream,
+    owner: RunnerId,
+    load: &str,
+    jobs: &[OwnedJob],
+) -> rusqlite::Result<Vec<JobId>> {
+    let mut addition = Addition::new(txn, upstream, load)?;
+    let mut ids = Vec::with_capacity(jobs.len());
+    for owned in jobs {
+        let line = if owned.use_reserve { Line::Reserve } else { Line::Callers };
+        let (Fate::Added(id) | Fate::Replaces(id)) = addition.add(&owned.job, line)? else {
+            continue;
+        };
+        let mut add = txn.conn.prepare_cached(queries::OWNED_ADD)?;
+        add.execute(named_params! {
+            ":job": id.0, ":owner": owner.0, ":once": owned.once, ":units": stored(owned.units.max(1)),
+        })?;
+        ids.push(id);
+    }
+    addition.finish(ids.len())?;
+    Ok(ids)
 }
 
 /// What becomes of a new job.
@@ -80,7 +92,7 @@ struct Addition<'t> {
     upstream_id: i64,
     load_id: i64,
     partitions: Vec<GrownPartition>,
-    partition_of: HashMap<Columns, usize>,
+    partition_of: HashMap<(Columns, Line), usize>,
     shapes: Vec<Shape>,
     shape_of: HashMap<Request, usize>,
     /// Partitions that lost a job to a newer one.
@@ -132,6 +144,25 @@ impl<'t> Addition<'t> {
         })
     }
 
+    /// Counts the jobs, and finds the places of their partitions.
+    fn finish(self, jobs: usize) -> rusqlite::Result<()> {
+        self.count(jobs)?;
+        for partition in self.partitions {
+            let mut grown = self.txn.conn.prepare_cached(queries::PARTITION_GROWN)?;
+            grown.execute(named_params! {
+                ":id": partition.id, ":priority": partition.priority,
+                ":due": partition.due_at.as_nanos(), ":now": self.txn.now.store.as_nanos(),
+            })?;
+            if partition.has_deadline {
+                places::ask_if_late(self.txn, partition.id)?;
+            }
+        }
+        for partition in self.shrunk {
+            places::refresh(self.txn, partition)?;
+        }
+        places::bump_news(self.txn.conn)
+    }
+
     fn count(&self, jobs: usize) -> rusqlite::Result<()> {
         if jobs == 0 {
             return Ok(());
@@ -143,9 +174,9 @@ impl<'t> Addition<'t> {
         Ok(())
     }
 
-    fn add(&mut self, job: &NewJob) -> rusqlite::Result<Fate> {
+    fn add(&mut self, job: &NewJob, line: Line) -> rusqlite::Result<Fate> {
         let now = self.txn.now.store;
-        let (shape, partition) = (self.shape(&job.request)?, self.partition(&job.partition)?);
+        let (shape, partition) = (self.shape(&job.request)?, self.partition(&job.partition, line)?);
         let (Some(shape), Some(at)) = (self.shapes.get(shape), self.partitions.get(partition))
         else {
             return Ok(Fate::Duplicate);
@@ -219,19 +250,21 @@ impl<'t> Addition<'t> {
     }
 
     /// Where the partition of these columns stands in the list; its row is made where there is none.
-    fn partition(&mut self, columns: &Columns) -> rusqlite::Result<usize> {
-        if let Some(known) = self.partition_of.get(columns) {
+    fn partition(&mut self, columns: &Columns, line: Line) -> rusqlite::Result<usize> {
+        let wanted = (columns.clone(), line);
+        if let Some(known) = self.partition_of.get(&wanted) {
             return Ok(*known);
         }
         let key = to_json(columns);
         let conn = self.txn.conn;
-        let params = named_params! { ":upstream": self.upstream_id, ":key": key };
+        let params =
+            named_params! { ":upstream": self.upstream_id, ":key": key, ":line": line.number() };
         conn.prepare_cached(queries::PARTITION_ADD)?.execute(params)?;
         let id = conn.prepare_cached(queries::PARTITION_ID)?.query_row(params, |row| row.get(0))?;
         let (priority, due_at, has_deadline) = (0, Timestamp::MAX, false);
         self.partitions.push(GrownPartition { id, key, priority, due_at, has_deadline });
         let at = self.partitions.len() - 1;
-        self.partition_of.insert(columns.clone(), at);
+        self.partition_of.insert(wanted, at);
         Ok(at)
     }
 

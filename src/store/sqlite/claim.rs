@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `ask` | the upstream is asked what is left |
 //! | `turns` | the ready partitions at their turn, with the jobs that may be taken |
+//! | `offer` | turns of other processes |
 //! | `group` | how many of a partition's jobs go in one call |
 //! | `take` | they become a call |
 //! | `wait` | one partition, or everybody, must wait |
@@ -11,6 +12,7 @@
 
 mod ask;
 mod group;
+mod offer;
 mod take;
 mod turns;
 mod wait;
@@ -22,6 +24,7 @@ use rusqlite::named_params;
 use sha2::{Digest, Sha256};
 
 use super::instances::{Index, Instances, lookahead};
+use super::places::{Line, Side, UpstreamRow};
 use super::sweep::{self, Late};
 use super::writer::Txn;
 use super::{places, queries};
@@ -30,6 +33,7 @@ use crate::job::Columns;
 use crate::quota::decide::{Ask, Decision, HORIZON, decide, grantable};
 use crate::quota::{Cost, Limit, LimitRule, Upstream};
 use crate::store::{Claim, Claimed};
+use offer::Offers;
 use turns::{Asked, Turn};
 use wake::Touched;
 
@@ -56,7 +60,8 @@ fn claim_of(txn: &Txn<'_>, wish: &Claim) -> rusqlite::Result<Claimed> {
         return Ok(claimed);
     }
     let instances = Instances::new(txn.conn, txn.now, row.id, &wish.upstream);
-    let mut round = Round::new(txn, wish, row.id, instances, claimed)?;
+    let mut round = Round::new(txn, wish, &row, instances, claimed)?;
+    round.show_up()?;
     round.ask_shared()?;
     if !round.shared_closed()? {
         round.wake()?;
@@ -138,6 +143,14 @@ struct Round<'t> {
     visits: usize,
     /// Limits without a key let nobody go for now.
     closed: bool,
+    /// Who got the last call of the upstream.
+    last: Side,
+    /// The line whose questions decide whether the limits without a key let nobody go: callers on the
+    /// reserve find more left.
+    line: Line,
+    offers: Offers,
+    /// Jobs and partitions that moved: while none does, what is left is others' turn.
+    moves: usize,
     /// Instances that opened, and those on which somebody began to wait: when they are looked at next
     /// must be settled before the claim ends.
     touched: Vec<Touched>,
@@ -147,10 +160,11 @@ impl<'t> Round<'t> {
     fn new(
         txn: &'t Txn<'t>,
         wish: &'t Claim,
-        upstream_id: i64,
+        row: &UpstreamRow,
         mut instances: Instances<'t>,
         claimed: Claimed,
     ) -> rusqlite::Result<Self> {
+        let upstream_id = row.id;
         let limits = &wish.upstream.limits;
         let (mut shared, mut keyed) = (Vec::new(), Vec::new());
         for (limit, declared) in limits.iter().enumerate() {
@@ -179,6 +193,10 @@ impl<'t> Round<'t> {
             call_seq,
             visits: 0,
             closed: false,
+            last: row.side,
+            line: if wish.owned { Line::Reserve } else { Line::Queue },
+            offers: Offers::default(),
+            moves: 0,
             touched: Vec::new(),
         })
     }
@@ -189,8 +207,9 @@ impl<'t> Round<'t> {
                 self.claimed.next_at = Some(self.txn.now.store);
                 return Ok(());
             }
+            let moved = self.moves;
             let Some(turns) = self.turns()? else { return Ok(()) };
-            if !self.serve(turns)? || self.shared_closed()? {
+            if !self.serve(turns)? || self.shared_closed()? || self.moves == moved {
                 return Ok(());
             }
         }
@@ -204,7 +223,7 @@ impl<'t> Round<'t> {
     /// The questions to the limits without a key.
     fn shared_asks(&self) -> Vec<Ask<'_>> {
         let ask = |(limit, index): &(usize, Index)| {
-            self.instances.ask(*limit, *index, &Columns::new(), 1)
+            self.instances.ask_in(self.line, *limit, *index, &Columns::new(), 1)
         };
         self.shared.iter().filter_map(ask).collect()
     }
@@ -234,6 +253,7 @@ impl<'t> Round<'t> {
         let shared = self.shared_named(limit.as_deref());
         let until = until.map(|until| until - early);
         self.closed = true;
+        self.moves += 1;
         self.claimed.next_at = match shared {
             Some((limit, index)) => self.or_asks_again(Some(limit), index, until),
             None => until,
@@ -280,6 +300,7 @@ impl<'t> Round<'t> {
                 }
                 match self.serve_one(turn)? {
                     Asked::Taken | Asked::Gone => going = true,
+                    Asked::Offered => going = true,
                     Asked::Waits => turn.jobs.clear(),
                     Asked::Closed => {
                         open = false;
@@ -298,15 +319,32 @@ impl<'t> Round<'t> {
         if !self.claimed.calls.is_empty() {
             let mut set = self.txn.conn.prepare_cached(queries::STORE_SET_CALL_SEQ)?;
             set.execute([self.call_seq])?;
+            self.note_side()?;
         }
         self.instances.save()?;
         self.settle_wakes()?;
         if !self.closed {
             let wake = self.next_wake()?;
-            let known = self.claimed.next_at.into_iter().chain(wake).min();
+            let lapses = self.offers.until.filter(|_| self.offers.is_waited_for);
+            let known = self.claimed.next_at.into_iter().chain(wake).chain(lapses).min();
             self.claimed.next_at = known;
         }
         self.claimed.calls.sort_by_key(|call| call.slot_at);
         Ok(self.claimed)
+    }
+
+    /// Notes whose turn it was, where that changes.
+    fn note_side(&self) -> rusqlite::Result<()> {
+        let side = self.side();
+        if side == self.last {
+            return Ok(());
+        }
+        let mut set = self.txn.conn.prepare_cached(queries::UPSTREAM_SIDE)?;
+        set.execute(named_params! { ":id": self.upstream_id, ":side": side.number() }).map(drop)
+    }
+
+    /// Whose jobs it takes.
+    fn side(&self) -> Side {
+        if self.wish.owned { Side::Callers } else { Side::Queue }
     }
 }

@@ -19,8 +19,9 @@ use crate::store::views::{
     UpstreamView,
 };
 use crate::store::{
-    Act, Added, AttemptFilter, Claim, Claimed, Cursor, Filter, Hold, KeptBody, QuotaAnswer,
-    Release, Remaining, RunnerId, Settled, Settlement, Store, StoreError, Swept,
+    Act, Added, AttemptFilter, Claim, Claimed, Cursor, Filter, Hold, KeptBody, OwnedJob,
+    QuotaAnswer, Release, Remaining, RunnerId, Serves, Settled, Settlement, Store, StoreError,
+    Swept, Withdrawal,
 };
 
 impl Store for SqliteStore {
@@ -44,10 +45,26 @@ impl Store for SqliteStore {
         added
     }
 
-    async fn register(&self, upstreams: Vec<String>) -> Result<(RunnerId, Swept), StoreError> {
+    async fn enter(
+        &self,
+        upstream: Arc<Upstream>,
+        owner: RunnerId,
+        load: String,
+        jobs: Vec<OwnedJob>,
+    ) -> Result<Vec<JobId>, StoreError> {
+        let work = move |txn: &Txn<'_>| add::enter(txn, &upstream, owner, &load, &jobs);
+        self.inner.writer.write(Durability::Normal, work).await
+    }
+
+    async fn withdraw(&self, owner: RunnerId, jobs: Vec<Withdrawal>) -> Result<(), StoreError> {
+        let work = move |txn: &Txn<'_>| release::withdraw(txn, owner, &jobs);
+        self.inner.writer.write(Durability::Normal, work).await
+    }
+
+    async fn register(&self, serves: Serves) -> Result<(RunnerId, Swept), StoreError> {
         let runner = self.inner.locks.take()?;
         let locks = self.inner.locks.clone();
-        let work = move |txn: &Txn<'_>| sweep::register(txn, runner, &upstreams, &locks);
+        let work = move |txn: &Txn<'_>| sweep::register(txn, runner, serves, &locks);
         let swept = self.inner.writer.write(Durability::Normal, work).await;
         let swept = swept.inspect_err(|_| self.inner.locks.free(runner))?;
         Ok((runner, swept))

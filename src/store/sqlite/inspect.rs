@@ -67,7 +67,13 @@ pub(super) fn remaining(conn: &Connection, name: &str) -> rusqlite::Result<Remai
     let Some(row) = places::upstream(conn, name)? else { return Ok(Remaining::default()) };
     let tally = tally(conn, Some(name))?;
     let of = |state| tally.get(&state).copied().unwrap_or(0);
-    let (queued, running) = (of(JobState::Queued), of(JobState::Running));
+    // What its owner alone sends, no run waits for.
+    let mut owned = conn.prepare_cached(queries::OWNED_OPEN)?;
+    let (open, out): (i64, i64) =
+        owned.query_row([row.id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let less = |jobs: u64, owned: i64| jobs.saturating_sub(u64::try_from(owned).unwrap_or(0));
+    let queued = less(of(JobState::Queued), open - out);
+    let running = less(of(JobState::Running), out);
     if row.held.is_some() {
         return Ok(Remaining { waiting: 0, held: queued, running });
     }

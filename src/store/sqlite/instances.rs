@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use rusqlite::{Connection, OptionalExtension, named_params};
 
 use super::heard::{self, Asked, Heard};
+use super::places::{Line, Side};
 use super::restored::Restored;
 use super::{queries, usage};
 use crate::clock::{Now, Timestamp};
@@ -29,6 +30,10 @@ pub(super) struct Instance {
     usage: Option<Usage>,
     /// The limit's rule, where it is paced more slowly than declared.
     slowed: Option<LimitRule>,
+    /// The rule for those who may use what it keeps for people, where it keeps any.
+    unreserved: Option<LimitRule>,
+    /// Who took of it last.
+    pub side: Side,
     /// As they are stored.
     before: Option<Usage>,
     reported_before: Reported,
@@ -85,8 +90,10 @@ impl Instance {
     }
 
     /// The rule as it is paced now.
-    fn rule<'a>(&'a self, declared: &'a Limit, columns: &Columns) -> &'a LimitRule {
-        self.slowed.as_ref().unwrap_or_else(|| declared.rule_for(columns))
+    fn rule<'a>(&'a self, declared: &'a Limit, columns: &Columns, line: Line) -> &'a LimitRule {
+        let unreserved = self.unreserved.as_ref().filter(|_| line == Line::Reserve);
+        let paced = unreserved.or(self.slowed.as_ref());
+        paced.unwrap_or_else(|| declared.rule_for(columns))
     }
 }
 
@@ -142,6 +149,7 @@ impl<'t> Instances<'t> {
         let rule = declared.rule_for(columns);
         let (before, usage) = self.usage(&instance, rule)?;
         instance.slowed = instance.heard.slowed_rule(rule, self.now.store);
+        instance.unreserved = instance.slowed.as_ref().unwrap_or(rule).unreserved();
         instance.before = Some(before);
         instance.usage = Some(usage);
         Ok(self.enter(limit, key, instance))
@@ -187,18 +195,31 @@ impl<'t> Instances<'t> {
                         refusals: row.get("refusals")?,
                         probe: row.get::<_, Option<i64>>("probe_call")?.map(CallId),
                     };
-                    Ok((row.get::<_, i64>("id")?, at(tat), block, Heard::read(row)?))
+                    let side = Side::of(row.get("side")?);
+                    Ok((row.get::<_, i64>("id")?, at(tat), block, Heard::read(row)?, side))
                 },
             )
             .optional()?;
-        let (id, tat, block, heard) = match found {
-            Some((id, tat, block, heard)) => (Some(id), tat, block, heard),
-            None => (None, None, Block::default(), Heard::default()),
+        let (id, tat, block, heard, side) = match found {
+            Some((id, tat, block, heard, side)) => (Some(id), tat, block, heard, side),
+            None => (None, None, Block::default(), Heard::default(), Side::default()),
         };
         let usage = tat.map(|tat| Usage::Rate(Some(tat)));
         let (limit, key) = (limit.to_owned(), key.to_owned());
-        let (slowed, before, reported_before) = (None, None, heard.reported);
-        Ok(Instance { id, limit, key, block, heard, usage, slowed, before, reported_before })
+        let (slowed, unreserved, before, reported_before) = (None, None, None, heard.reported);
+        Ok(Instance {
+            id,
+            limit,
+            key,
+            block,
+            heard,
+            usage,
+            slowed,
+            unreserved,
+            side,
+            before,
+            reported_before,
+        })
     }
 
     /// As it is stored, and as it counts. What counts as spent because the store was restored is in both,
@@ -228,14 +249,26 @@ impl<'t> Instances<'t> {
         self.list.get(index)
     }
 
-    /// The question to a limit's instance.
+    /// The question to a limit's instance, by the queue or callers without a claim on its reserve.
     pub fn ask(&self, limit: usize, index: Index, columns: &Columns, cost: u64) -> Option<Ask<'_>> {
+        self.ask_in(Line::Queue, limit, index, columns, cost)
+    }
+
+    /// The question to a limit's instance, by who stands in that line.
+    pub fn ask_in(
+        &self,
+        line: Line,
+        limit: usize,
+        index: Index,
+        columns: &Columns,
+        cost: u64,
+    ) -> Option<Ask<'_>> {
         let declared = self.upstream.limits.get(limit)?;
         let instance = self.list.get(index)?;
         Some(Ask {
             limit: Some(&declared.name),
             gate: instance.gate(),
-            rule: Some((instance.rule(declared, columns), instance.usage.as_ref()?)),
+            rule: Some((instance.rule(declared, columns, line), instance.usage.as_ref()?)),
             reported: instance.heard.reported,
             cost,
             lookahead: lookahead(self.upstream, declared),
@@ -257,8 +290,10 @@ impl<'t> Instances<'t> {
         columns: &Columns,
         cost: u64,
         slot: Timestamp,
+        side: Side,
     ) -> rusqlite::Result<Option<TakenFrom>> {
         let id = self.row(index)?;
+        self.turn(index, id, side)?;
         let Some(declared) = self.upstream.limits.get(limit) else { return Ok(None) };
         let Some(instance) = self.list.get_mut(index) else { return Ok(None) };
         let rule = instance.slowed.as_ref().unwrap_or_else(|| declared.rule_for(columns));
@@ -267,6 +302,16 @@ impl<'t> Instances<'t> {
         instance.heard.reported.charge(slot, cost);
         let silent = instance.heard.reported.silent;
         Ok(Some(TakenFrom { instance: id, units: cost, silent, what }))
+    }
+
+    /// Notes who took of an instance last.
+    fn turn(&mut self, index: Index, id: i64, side: Side) -> rusqlite::Result<()> {
+        let Some(instance) = self.list.get_mut(index) else { return Ok(()) };
+        if std::mem::replace(&mut instance.side, side) == side {
+            return Ok(());
+        }
+        let mut set = self.conn.prepare_cached(queries::INSTANCE_SIDE)?;
+        set.execute(named_params! { ":id": id, ":side": side.number() }).map(drop)
     }
 
     /// Notes when the upstream is asked what is left.

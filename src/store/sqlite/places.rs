@@ -11,12 +11,78 @@ use super::writer::Txn;
 use crate::clock::Timestamp;
 use crate::job::Columns;
 
+/// Where a job stands, as stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Line {
+    /// In the queue, which runners send.
+    Queue,
+    /// With those that a process owns.
+    Callers,
+    /// The same, and with a claim on what budgets keep for people.
+    Reserve,
+}
+
+impl Line {
+    pub const fn number(self) -> i64 {
+        match self {
+            Line::Queue => 0,
+            Line::Callers => 1,
+            Line::Reserve => 2,
+        }
+    }
+
+    pub const fn of(number: i64) -> Line {
+        match number {
+            0 => Line::Queue,
+            1 => Line::Callers,
+            _ => Line::Reserve,
+        }
+    }
+
+    pub const fn side(self) -> Side {
+        match self {
+            Line::Queue => Side::Queue,
+            Line::Callers | Line::Reserve => Side::Callers,
+        }
+    }
+}
+
+/// The two sides that take turns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Side {
+    #[default]
+    Queue,
+    Callers,
+}
+
+impl Side {
+    pub const fn number(self) -> i64 {
+        match self {
+            Side::Queue => 0,
+            Side::Callers => 1,
+        }
+    }
+
+    pub const fn of(number: i64) -> Side {
+        if number == 0 { Side::Queue } else { Side::Callers }
+    }
+
+    pub const fn other(self) -> Side {
+        match self {
+            Side::Queue => Side::Callers,
+            Side::Callers => Side::Queue,
+        }
+    }
+}
+
 /// An upstream's row.
 #[derive(Clone, Debug)]
 pub(super) struct UpstreamRow {
     pub id: i64,
     pub quota: Option<Vec<u8>>,
     pub held: Option<HeldRow>,
+    /// Who got its last call.
+    pub side: Side,
 }
 
 /// Why something is held.
@@ -43,7 +109,8 @@ pub(super) fn upstream(conn: &Connection, name: &str) -> rusqlite::Result<Option
                 }),
                 None => None,
             };
-            Ok(UpstreamRow { id: row.get("id")?, quota: row.get("quota")?, held })
+            let side = Side::of(row.get("side")?);
+            Ok(UpstreamRow { id: row.get("id")?, quota: row.get("quota")?, held, side })
         })
         .optional()
 }
@@ -159,13 +226,30 @@ pub(super) fn wait_on(txn: &Txn<'_>, partition: i64, instance: i64) -> rusqlite:
     Ok(())
 }
 
-/// Lets up to `most` of those who wait on an instance be asked again: best priority first, then who was
-/// served longest ago. Tells how many still wait.
-pub(super) fn let_go(txn: &Txn<'_>, instance: i64, most: u64) -> rusqlite::Result<bool> {
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
-    let mut release = txn.conn.prepare_cached(queries::PARTITION_LET_GO)?;
-    release.execute(named_params! { ":instance": instance, ":most": most })?;
-    has_waiters(txn.conn, instance)
+/// Lets up to `most` of those who wait on an instance be asked again: of each side half, the one first that
+/// did not take of it `last`; best priority first, then who was served longest ago. `queue`: whether
+/// anybody is there who sends the queue's jobs.
+pub(super) fn let_go(
+    txn: &Txn<'_>,
+    instance: i64,
+    most: u64,
+    last: Side,
+    queue: bool,
+) -> rusqlite::Result<()> {
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let go = |side: Side, most: usize| -> rusqlite::Result<usize> {
+        let query = match side {
+            Side::Queue if queue => queries::QUEUE_LET_GO,
+            Side::Queue => return Ok(0),
+            Side::Callers => queries::CALLERS_LET_GO,
+        };
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let mut release = txn.conn.prepare_cached(query)?;
+        release.execute(named_params! { ":instance": instance, ":most": most })
+    };
+    let mut left = most - go(last.other(), most.div_ceil(2))?;
+    left -= go(last, left)?;
+    go(last.other(), left).map(drop)
 }
 
 pub(super) fn has_waiters(conn: &Connection, instance: i64) -> rusqlite::Result<bool> {

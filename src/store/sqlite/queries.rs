@@ -1,8 +1,10 @@
-//! Every statement, named after the transition that uses it; those of people's acts and looks are in
-//! `people`. Values are bound by name, but for the conditions of filters, which are put together.
+//! Every statement, named after the transition that uses it; those of callers in `callers`, of people's acts
+//! and looks in `people`. Values are bound by name, but for the conditions of filters, which are put together.
 
+mod callers;
 mod people;
 
+pub(super) use callers::*;
 pub(super) use people::*;
 
 // ---- transactions and pragmas
@@ -62,11 +64,12 @@ pub(super) const JOBS_UNSURE_SINCE_COPY: &str = "UPDATE job SET state = 'unsure'
 // ---- upstreams
 
 pub(super) const UPSTREAM: &str =
-    "SELECT id, quota, held_at, held_reason, held_detail FROM upstream WHERE name = ?1";
+    "SELECT id, quota, held_at, held_reason, held_detail, side FROM upstream WHERE name = ?1";
 pub(super) const UPSTREAM_ADD: &str = "INSERT INTO upstream (name) VALUES (?1) RETURNING id";
 pub(super) const UPSTREAM_ID: &str = "SELECT id FROM upstream WHERE name = ?1";
 pub(super) const UPSTREAM_IDS: &str = "SELECT id FROM upstream";
 pub(super) const UPSTREAM_NAMES: &str = "SELECT name FROM upstream ORDER BY name";
+pub(super) const UPSTREAM_SIDE: &str = "UPDATE upstream SET side = :side WHERE id = :id";
 pub(super) const UPSTREAM_SET_QUOTA: &str = "UPDATE upstream SET quota = :quota WHERE id = :id";
 /// A missing secret or token, which a run lifts by itself, takes no other hold's place.
 pub(super) const UPSTREAM_HOLD: &str = "UPDATE upstream
@@ -85,7 +88,9 @@ pub(super) const HOLDS_UNTOLD: &str =
     SELECT upstream_id, partition.id, name, key, partition.held_at, partition.held_reason,
     partition.held_detail, held_until
     FROM partition JOIN upstream ON upstream.id = upstream_id
-    WHERE place = 'held' AND partition.held_told = 0
+    WHERE place = 'held' AND partition.held_told = 0 AND NOT EXISTS (SELECT 1 FROM partition AS other
+        WHERE other.upstream_id = partition.upstream_id AND other.key = partition.key
+          AND other.line < partition.line AND other.place = 'held')
     LIMIT ?1";
 pub(super) const HOLD_SET_TOLD: &str =
     "UPDATE upstream SET held_told = :told WHERE name = :name AND held_at IS NOT NULL";
@@ -104,10 +109,18 @@ pub(super) const SHAPE_ADD: &str = "INSERT INTO shape (method, headers, body, ha
     VALUES (:method, :headers, :body, :has_body) ON CONFLICT DO NOTHING";
 pub(super) const SHAPE_ID: &str = "SELECT id FROM shape
     WHERE method = :method AND headers = :headers AND body = :body AND has_body = :has_body";
-pub(super) const PARTITION_ADD: &str = "INSERT INTO partition (upstream_id, key, place)
-    VALUES (:upstream, :key, 'idle') ON CONFLICT DO NOTHING";
+/// What closes another line of the same key closes this one too.
+pub(super) const PARTITION_ADD: &str = "INSERT INTO partition (upstream_id, key, line, place,
+        gate_id, answered, hard_refusals, held_at, held_reason, held_detail, held_told, held_until)
+    SELECT :upstream, :key, :line, CASE WHEN other.held_at IS NULL THEN 'idle' ELSE 'held' END,
+        other.gate_id, coalesce(other.answered, 0), coalesce(other.hard_refusals, 0),
+        other.held_at, other.held_reason, other.held_detail, coalesce(other.held_told, 0),
+        other.held_until
+    FROM (SELECT 1) LEFT JOIN partition AS other
+        ON other.upstream_id = :upstream AND other.key = :key AND other.line <> :line
+    WHERE true LIMIT 1 ON CONFLICT DO NOTHING";
 pub(super) const PARTITION_ID: &str =
-    "SELECT id FROM partition WHERE upstream_id = :upstream AND key = :key";
+    "SELECT id FROM partition WHERE upstream_id = :upstream AND key = :key AND line = :line";
 /// An idle or timed partition becomes ready, or wakes earlier; one that waits for something else goes
 /// on waiting, with the better head. The head's priority may be noted too high, which its turn shows;
 /// where it would be too low, `better_at` has it looked at again.
@@ -166,8 +179,11 @@ pub(super) const PARTITION_REFRESH: &str = "UPDATE partition
         OR better_at IS NOT :better OR head_priority <> :priority)";
 pub(super) const PARTITION_WAIT: &str = "UPDATE partition
     SET place = 'limit', waits_on = :instance, wake_at = NULL WHERE id = :id AND place <> 'held'";
-pub(super) const PARTITION_LET_GO: &str = "UPDATE partition SET place = 'ready', waits_on = NULL
-    WHERE id IN (SELECT id FROM partition WHERE waits_on = :instance AND place = 'limit'
+pub(super) const QUEUE_LET_GO: &str = "UPDATE partition SET place = 'ready', waits_on = NULL
+    WHERE id IN (SELECT id FROM partition WHERE waits_on = :instance AND place = 'limit' AND line = 0
+                 ORDER BY head_priority DESC, served LIMIT :most)";
+pub(super) const CALLERS_LET_GO: &str = "UPDATE partition SET place = 'ready', waits_on = NULL
+    WHERE id IN (SELECT id FROM partition WHERE waits_on = :instance AND place = 'limit' AND line > 0
                  ORDER BY head_priority DESC, served LIMIT :most)";
 /// Whether a job of a partition that waits on a limit would be too late when that opens.
 pub(super) const PARTITION_IS_LATE: &str = "SELECT 1 FROM partition
@@ -177,10 +193,13 @@ pub(super) const PARTITION_IS_LATE: &str = "SELECT 1 FROM partition
           AND deadline_at < limit_instance.next_at
           AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id))";
 pub(super) const PARTITION_WAITS: &str =
-    "SELECT 1 FROM partition WHERE waits_on = ?1 AND place = 'limit'";
+    "SELECT 1 WHERE EXISTS (SELECT 1 FROM partition WHERE waits_on = ?1 AND place = 'limit' AND line = 0)
+    OR EXISTS (SELECT 1 FROM partition WHERE waits_on = ?1 AND place = 'limit' AND line > 0)";
 pub(super) const PARTITION_SERVED: &str = "UPDATE partition SET served = :served WHERE id = :id";
-pub(super) const PARTITION_GATE: &str =
-    "UPDATE partition SET gate_id = :gate WHERE id = :id AND gate_id IS NOT :gate";
+/// All lines of a key share its gate.
+pub(super) const PARTITION_GATE: &str = "UPDATE partition SET gate_id = :gate
+    WHERE (upstream_id, key) IN (SELECT upstream_id, key FROM partition WHERE id = :id)
+      AND gate_id IS NOT :gate";
 pub(super) const PARTITION_WAITS_FOR_ITSELF: &str = "SELECT 1 FROM partition
     JOIN limit_instance ON limit_instance.id = partition.waits_on
     WHERE partition.id = ?1 AND partition.place = 'limit' AND limit_instance.limit_name = ''";
@@ -195,9 +214,12 @@ pub(super) const PARTITION_BATCH: &str =
     "UPDATE partition SET batch_most = :most, batch_bad = :bad WHERE id = :id";
 /// One that is ready waits for more jobs to come.
 pub(super) const PARTITION_LINGER: &str = "UPDATE partition SET place = 'timed', wake_at = :at, better_at = NULL WHERE id = :id AND place = 'ready'";
+/// With all lines of its key.
 pub(super) const PARTITION_HOLD: &str = "UPDATE partition SET place = 'held', waits_on = NULL,
     wake_at = NULL, better_at = NULL, held_at = :now, held_reason = :reason, held_detail = :detail,
-    held_until = :until, held_told = :reason = 'by_hand' WHERE id = :id AND place <> 'held'";
+    held_until = :until, held_told = :reason = 'by_hand'
+    WHERE (upstream_id, key) IN (SELECT upstream_id, key FROM partition WHERE id = :id)
+      AND place <> 'held'";
 pub(super) const PARTITION_RESUME: &str = "UPDATE partition SET place = 'idle', held_at = NULL,
     held_reason = NULL, held_detail = NULL, held_until = NULL, held_told = 0, hard_refusals = 1
     WHERE id = :id AND place = 'held' AND (:reason IS NULL OR held_reason = :reason)";
@@ -211,8 +233,12 @@ pub(super) const BETTER: &str = "SELECT id FROM partition
     WHERE upstream_id = :upstream AND better_at <= :now AND better_at IS NOT NULL
     ORDER BY better_at LIMIT :most";
 pub(super) const READY: &str =
-    "SELECT id, key, head_priority, gate_id, answered, batch_most, hard_refusals FROM partition
-    WHERE upstream_id = :upstream AND place = 'ready'
+    "SELECT id, key, line, head_priority, gate_id, answered, batch_most, hard_refusals FROM partition
+    WHERE upstream_id = :upstream AND place = 'ready' AND line = 0
+    ORDER BY head_priority DESC, served LIMIT :most";
+pub(super) const READY_CALLERS: &str =
+    "SELECT id, key, line, head_priority, gate_id, answered, batch_most, hard_refusals FROM partition
+    WHERE upstream_id = :upstream AND place = 'ready' AND line > 0
     ORDER BY head_priority DESC, served LIMIT :most";
 pub(super) const PARTITION_WITH_WORK: &str = "SELECT key FROM partition
     WHERE upstream_id = :upstream AND place IN ('ready', 'limit') LIMIT 1";
@@ -220,6 +246,13 @@ pub(super) const NEXT_WAKE: &str = "SELECT min(at) FROM (
     SELECT min(wake_at) AS at FROM partition WHERE upstream_id = :upstream AND place = 'timed'
     UNION ALL
     SELECT min(next_at) FROM limit_instance WHERE upstream_id = :upstream AND next_at IS NOT NULL)";
+/// As [`NEXT_WAKE`], of callers alone.
+pub(super) const NEXT_WAKE_CALLERS: &str = "SELECT min(at) FROM (
+    SELECT min(wake_at) AS at FROM partition
+        WHERE upstream_id = :upstream AND line > 0 AND place = 'timed'
+    UNION ALL
+    SELECT min(next_at) FROM partition JOIN limit_instance ON limit_instance.id = waits_on
+        WHERE partition.upstream_id = :upstream AND line > 0 AND place = 'limit')";
 
 // ---- limit instances
 
@@ -228,6 +261,7 @@ pub(super) const INSTANCE: &str = "SELECT * FROM limit_instance
 pub(super) const INSTANCE_ADD: &str = "INSERT INTO limit_instance (upstream_id, limit_name, key)
     VALUES (:upstream, :limit, :key) ON CONFLICT DO UPDATE SET key = excluded.key RETURNING id";
 pub(super) const INSTANCE_NAME: &str = "SELECT limit_name FROM limit_instance WHERE id = ?1";
+pub(super) const INSTANCE_SIDE: &str = "UPDATE limit_instance SET side = :side WHERE id = :id";
 pub(super) const INSTANCE_TAT: &str = "UPDATE limit_instance SET tat = :tat WHERE id = :id";
 pub(super) const INSTANCE_TAT_GET: &str = "SELECT tat FROM limit_instance WHERE id = ?1";
 pub(super) const INSTANCE_REPORTED: &str = "UPDATE limit_instance
@@ -290,7 +324,10 @@ pub(super) const GATES_BLOCKED: &str = "SELECT key FROM limit_instance
 /// Those too that wait for something in flight to end, and so for no instant.
 pub(super) const RECONSIDER: &str = "UPDATE limit_instance SET next_at = :now
     WHERE upstream_id = :upstream AND (next_at IS NULL OR next_at > :now)
-      AND EXISTS (SELECT 1 FROM partition WHERE waits_on = limit_instance.id AND place = 'limit')";
+      AND (EXISTS (SELECT 1 FROM partition
+                   WHERE waits_on = limit_instance.id AND place = 'limit' AND line = 0)
+        OR EXISTS (SELECT 1 FROM partition
+                   WHERE waits_on = limit_instance.id AND place = 'limit' AND line > 0))";
 pub(super) const BRING_NEAR: &str = "UPDATE limit_instance SET tat = :latest
     WHERE upstream_id = :upstream AND limit_name = :limit AND tat > :latest";
 pub(super) const RECONSIDER_ALL: &str = "UPDATE limit_instance SET next_at = ?1
@@ -319,14 +356,16 @@ pub(super) const IN_FLIGHT_OF: &str = "SELECT instance_id FROM in_flight WHERE c
 pub(super) const HEAD_JOBS: &str =
     "SELECT job.id, job.attempts, job.added_at, job.due_at, job.deadline_at, job.url, job.columns,
         job.repeatable, shape.method, shape.headers, shape.body, shape.has_body,
-        redirect.url AS redirect_url, redirect.hops, redirect.as_get, redirect.away
+        redirect.url AS redirect_url, redirect.hops, redirect.as_get, redirect.away,
+        owned.owner, owned.once, owned.units
     FROM job JOIN shape ON shape.id = job.shape_id LEFT JOIN redirect ON redirect.job_id = job.id
+    LEFT JOIN owned ON owned.job_id = job.id
     WHERE job.partition_id = :partition AND job.state = 'queued' AND job.priority = :priority
       AND job.due_at <= :now AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)
     ORDER BY job.due_at, job.id LIMIT :most";
 pub(super) const CALL_ADD: &str = "INSERT INTO call
-        (id, runner_id, partition_id, slot_at, expires_at, repeatable, taken)
-    VALUES (:id, :runner, :partition, :slot, :expires, :repeatable, :taken)";
+        (id, runner_id, partition_id, slot_at, expires_at, repeatable, marked, taken)
+    VALUES (:id, :runner, :partition, :slot, :expires, :repeatable, :marked, :taken)";
 pub(super) const RUNNING_ADD: &str =
     "INSERT INTO running (job_id, call_id, n) VALUES (:job, :call, :n)";
 pub(super) const CALL_MARK: &str = "UPDATE call SET marked = 1 WHERE id = ?1";
@@ -351,15 +390,19 @@ pub(super) const CALL_GATE_CLOSED: &str = "SELECT 1 FROM call
 pub(super) const LEASED: &str =
     "SELECT running.job_id, running.n, call.partition_id, call.repeatable,
         call.taken, call.slot_at, partition.key, partition.answered, partition.hard_refusals,
-        partition.batch_most, partition.batch_bad, job.failures, job.refused_hard, job.deadline_at
+        partition.batch_most, partition.batch_bad, job.failures, job.refused_hard, job.deadline_at,
+        owned.once
     FROM call JOIN running ON running.call_id = call.id JOIN job ON job.id = running.job_id
-    JOIN partition ON partition.id = call.partition_id WHERE call.id = ?1";
+    JOIN partition ON partition.id = call.partition_id
+    LEFT JOIN owned ON owned.job_id = job.id WHERE call.id = ?1";
 /// A call whose lease ran out before it was settled. `awaits`: nothing was sent after it, and the job
 /// has not ended otherwise, so that its answer still counts.
 pub(super) const LOST: &str =
     "SELECT attempt.id AS attempt_id, attempt.job_id, attempt.n, job.partition_id,
         job.repeatable, partition.key, partition.answered, partition.hard_refusals,
         partition.batch_most, partition.batch_bad, job.failures, job.refused_hard, job.deadline_at,
+        CASE WHEN owned.owner IN (SELECT id FROM runner) THEN owned.once
+             WHEN owned.owner IS NOT NULL THEN 1 END AS once,
         shape.method, coalesce(redirect.as_get, 0) AS as_get,
         job.state IN ('queued', 'unsure')
             AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)
@@ -367,6 +410,7 @@ pub(super) const LOST: &str =
                             WHERE later.job_id = job.id AND later.n > attempt.n) AS awaits
     FROM attempt JOIN job ON job.id = attempt.job_id JOIN shape ON shape.id = job.shape_id
     LEFT JOIN redirect ON redirect.job_id = job.id
+    LEFT JOIN owned ON owned.job_id = job.id
     JOIN partition ON partition.id = job.partition_id
     WHERE attempt.call_id = ?1 AND attempt.reason IS NULL";
 pub(super) const ATTEMPT_ADD: &str = "INSERT INTO attempt (job_id, n, call_id, sent_at, ended_at,
@@ -396,17 +440,21 @@ pub(super) const BODY_KEEP: &str = "INSERT INTO body (call_id, bytes, packed, cu
 
 // ---- runners and the sweep
 
-pub(super) const REGISTER: &str = "INSERT INTO runner (id, pid, started_at, upstreams)
-    VALUES (:id, :pid, :now, :upstreams)";
+pub(super) const REGISTER: &str = "INSERT INTO runner (id, pid, started_at, upstreams, serves)
+    VALUES (:id, :pid, :now, :upstreams, :serves)";
 pub(super) const RETIRE: &str = "DELETE FROM runner
     WHERE id = :id AND NOT EXISTS (SELECT 1 FROM call WHERE runner_id = :id)";
 pub(super) const RUNNERS: &str = "SELECT id FROM runner";
 pub(super) const RUNNERS_SERVING: &str =
-    "SELECT id, pid, upstreams FROM runner ORDER BY started_at, id";
+    "SELECT id, pid, upstreams FROM runner WHERE serves ORDER BY started_at, id";
 pub(super) const CALLS_OF_RUNNER: &str =
-    "SELECT id, partition_id, slot_at, repeatable, marked FROM call WHERE runner_id = ?1";
+    "SELECT id, partition_id, slot_at, repeatable, marked, EXISTS (SELECT 1 FROM running
+        JOIN owned ON owned.job_id = running.job_id WHERE call_id = call.id) AS is_owned
+    FROM call WHERE runner_id = ?1";
 pub(super) const CALLS_EXPIRED: &str =
-    "SELECT id, partition_id, slot_at, repeatable, marked FROM call WHERE expires_at <= ?1";
+    "SELECT id, partition_id, slot_at, repeatable, marked, EXISTS (SELECT 1 FROM running
+        JOIN owned ON owned.job_id = running.job_id WHERE call_id = call.id) AS is_owned
+    FROM call WHERE expires_at <= ?1";
 pub(super) const ATTEMPTS_LOSE: &str = "INSERT INTO attempt (job_id, n, call_id, sent_at)
     SELECT job_id, n, call_id, :sent FROM running WHERE call_id = :call";
 pub(super) const JOBS_COUNT_ATTEMPT: &str = "UPDATE job SET attempts = attempts + 1
@@ -436,6 +484,7 @@ pub(super) const EXPIRE_UPSTREAM: &str = "UPDATE job SET state = 'expired', ende
     reason = 'deadline', detail = :detail, could_go_at = :could_go, limit_name = :limit WHERE id IN (SELECT id FROM job
         WHERE upstream_id = :of AND deadline_at < :before AND state = 'queued'
           AND deadline_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)
+          AND NOT EXISTS (SELECT 1 FROM partition WHERE partition.id = partition_id AND line = 2)
         LIMIT :most)";
 /// Those that are due after their deadline.
 pub(super) const EXPIRE_UNDUE: &str = "UPDATE job SET state = 'expired', ended_at = :now,

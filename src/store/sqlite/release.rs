@@ -1,6 +1,6 @@
 //! The release: calls that were never sent give their slots and units back.
 
-use rusqlite::{Connection, OptionalExtension, named_params};
+use rusqlite::{Connection, OptionalExtension as _, named_params};
 
 use super::instances::TakenFrom;
 use super::usage::give_back_all;
@@ -9,7 +9,7 @@ use super::{places, queries, settle};
 use crate::clock::Now;
 use crate::job::CallId;
 use crate::quota::Upstream;
-use crate::store::Release;
+use crate::store::{Release, RunnerId, Withdrawal};
 
 pub(super) fn release(
     txn: &Txn<'_>,
@@ -37,6 +37,33 @@ pub(super) fn release(
         places::bump_news(txn.conn)?;
     }
     Ok(())
+}
+
+/// Owned jobs end that nobody waits for any more. One whose call is out stays: that ends it.
+pub(super) fn withdraw(
+    txn: &Txn<'_>,
+    owner: RunnerId,
+    jobs: &[Withdrawal],
+) -> rusqlite::Result<()> {
+    for gone in jobs {
+        let mut end = txn.conn.prepare_cached(queries::OWNED_WITHDRAW)?;
+        let could_go = gone.could_go_at.map(|at| txn.now.to_store(at).as_nanos());
+        let partition: Option<i64> = end
+            .query_row(
+                named_params! {
+                    ":job": gone.job.0, ":owner": owner.0, ":now": txn.now.store.as_nanos(),
+                    ":state": gone.state.name(), ":reason": gone.reason, ":detail": gone.detail,
+                    ":could_go": could_go, ":limit": gone.limit,
+                },
+                |row| row.get(0),
+            )
+            .optional()?;
+        if let Some(partition) = partition {
+            places::refresh(txn, partition)?;
+        }
+    }
+    // Whoever left it its turn goes on.
+    places::bump_news(txn.conn)
 }
 
 /// Whether a block or hold stands in a call's way: it was claimed before that began.

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::named_params;
 
-use super::queries;
 use super::writer::Txn;
-use crate::store::{RunnerId, StoreError};
+use super::{queries, sweep};
+use crate::store::{RunnerId, Serves, StoreError};
 
 /// The locks that this process holds.
 #[derive(Clone, Debug)]
@@ -97,21 +97,22 @@ pub(super) fn any_alive(store: &Path) -> bool {
         .any(|entry| is_locked(&entry.path()))
 }
 
-pub(super) fn register(
-    txn: &Txn<'_>,
-    runner: RunnerId,
-    upstreams: &[String],
-) -> rusqlite::Result<()> {
+pub(super) fn register(txn: &Txn<'_>, runner: RunnerId, serves: &Serves) -> rusqlite::Result<()> {
+    let (upstreams, serves) = match serves {
+        Serves::Queue(upstreams) => (upstreams.as_slice(), true),
+        Serves::Itself => (&[][..], false),
+    };
     let list = serde_json::Value::from(upstreams).to_string();
     let mut insert = txn.conn.prepare_cached(queries::REGISTER)?;
     insert.execute(named_params! {
         ":id": runner.0, ":pid": std::process::id(), ":now": txn.now.store.as_nanos(),
-        ":upstreams": list,
+        ":upstreams": list, ":serves": serves,
     })?;
     Ok(())
 }
 
 pub(super) fn retire(txn: &Txn<'_>, runner: RunnerId) -> rusqlite::Result<()> {
+    sweep::leave_no_orphans(txn, runner)?;
     // A runner whose calls could not be settled stays, and is swept as a dead one.
     txn.conn.prepare_cached(queries::RETIRE)?.execute(named_params! { ":id": runner.0 })?;
     Ok(())

@@ -212,6 +212,7 @@ impl<'t> Settle<'t> {
             could_go: self.could_go(),
             dependent: false,
             redirected: self.settlement.redirect.is_some(),
+            once: part.once,
             deadline_at: part.deadline_at,
             failures: part.failures,
             job_refused_hard: part.refused_hard,

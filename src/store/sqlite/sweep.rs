@@ -7,7 +7,7 @@ use super::writer::Txn;
 use super::{places, queries, restored, runners, settle};
 use crate::clock::Timestamp;
 use crate::job::{CallId, JobId};
-use crate::store::{RunnerId, Swept};
+use crate::store::{RunnerId, Serves, Swept};
 
 /// Jobs that one look for deadlines ends.
 const EXPIRES: i64 = 10_000;
@@ -16,14 +16,14 @@ const EXPIRES: i64 = 10_000;
 pub(super) fn register(
     txn: &Txn<'_>,
     runner: RunnerId,
-    upstreams: &[String],
+    serves: Serves,
     locks: &RunnerLocks,
 ) -> rusqlite::Result<Swept> {
     let mut swept = Swept { restored: restored::adopt(txn)?, ..Swept::default() };
     swept.unsure += swept.restored.map_or(0, |restored| restored.unsure);
     // The new number's lock was free, so one that is entered by it is dead: the file was copied, say.
     dead(txn, runner, &mut swept)?;
-    runners::register(txn, runner, upstreams)?;
+    runners::register(txn, runner, &serves)?;
     sweep_into(txn, locks, &mut swept)?;
     Ok(swept)
 }
@@ -37,8 +37,20 @@ pub(super) fn sweep(txn: &Txn<'_>, locks: &RunnerLocks) -> rusqlite::Result<Swep
 /// A process is dead: its leases end, and it is struck out.
 pub(super) fn dead(txn: &Txn<'_>, runner: RunnerId, swept: &mut Swept) -> rusqlite::Result<()> {
     lose(txn, queries::CALLS_OF_RUNNER, runner.0, swept)?;
+    leave_no_orphans(txn, runner)?;
     txn.conn.prepare_cached(queries::RETIRE)?.execute(named_params! { ":id": runner.0 })?;
     Ok(())
+}
+
+/// The jobs that only the runner would have sent end with it.
+pub(super) fn leave_no_orphans(txn: &Txn<'_>, runner: RunnerId) -> rusqlite::Result<()> {
+    let mut orphans = txn.conn.prepare_cached(queries::OWNED_ORPHANS)?;
+    let params = named_params! { ":owner": runner.0, ":now": txn.now.store.as_nanos() };
+    let rows = orphans.query_map(params, |row| row.get(0))?;
+    let mut partitions = rows.collect::<rusqlite::Result<Vec<i64>>>()?;
+    partitions.sort_unstable();
+    partitions.dedup();
+    partitions.into_iter().try_for_each(|partition| places::refresh(txn, partition))
 }
 
 fn sweep_into(txn: &Txn<'_>, locks: &RunnerLocks, swept: &mut Swept) -> rusqlite::Result<()> {
@@ -69,7 +81,8 @@ fn lose(txn: &Txn<'_>, query: &str, arg: i64, swept: &mut Swept) -> rusqlite::Re
             slot_at: row.get("slot_at")?,
             // Unmarked and not repeatable: it cannot have left.
             may_have_left: row.get::<_, bool>("repeatable")? || row.get::<_, bool>("marked")?,
-            repeatable: row.get("repeatable")?,
+            // What its owner alone would send again is sent by nobody.
+            goes_again: row.get::<_, bool>("repeatable")? && !row.get::<_, bool>("is_owned")?,
         })
     })?;
     for lost in lost.collect::<rusqlite::Result<Vec<_>>>()? {
@@ -83,7 +96,7 @@ struct Lost {
     partition: i64,
     slot_at: i64,
     may_have_left: bool,
-    repeatable: bool,
+    goes_again: bool,
 }
 
 fn lose_call(txn: &Txn<'_>, lost: &Lost, swept: &mut Swept) -> rusqlite::Result<()> {
@@ -94,7 +107,7 @@ fn lose_call(txn: &Txn<'_>, lost: &Lost, swept: &mut Swept) -> rusqlite::Result<
         let mut count = conn.prepare_cached(queries::JOBS_COUNT_ATTEMPT)?;
         count.execute([lost.call.0])?;
     }
-    if lost.may_have_left && !lost.repeatable {
+    if lost.may_have_left && !lost.goes_again {
         let mut unsure = conn.prepare_cached(queries::JOBS_UNSURE)?;
         let now = txn.now.store.as_nanos();
         let jobs = unsure.execute(named_params! { ":call": lost.call.0, ":now": now })?;

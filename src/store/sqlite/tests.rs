@@ -8,9 +8,13 @@ use super::writer::{Durability, Writer};
 use super::{Options, SqliteStore, Sync, anchor, durability, schema};
 use crate::clock::{ManualClock, Timeline, Timestamp};
 use crate::quota::declare;
-use crate::store::{Store, StoreError};
+use crate::store::{Serves, Store, StoreError};
 
-const QUERIES: [&str; 2] = [include_str!("queries.rs"), include_str!("queries/people.rs")];
+const QUERIES: [&str; 3] = [
+    include_str!("queries.rs"),
+    include_str!("queries/callers.rs"),
+    include_str!("queries/people.rs"),
+];
 
 /// Statements that go over a whole table, and why they may.
 const SCANS: &[(&str, &str)] = &[
@@ -24,6 +28,8 @@ const SCANS: &[(&str, &str)] = &[
     ("RECONSIDER_ALL", "all instances, after the clock was set"),
     ("RUNNERS", "all processes"),
     ("RUNNERS_SERVING", "all processes"),
+    ("OWNED_OPEN", "all processes, and the jobs that they wait for"),
+    ("QUEUE_TAKERS", "all processes"),
     ("TALLY", "one row a load and state"),
     ("TALLY_RUNNING", "all calls in flight"),
     ("LOADS", "one row a load and state"),
@@ -140,7 +146,7 @@ async fn a_wish_that_fails_takes_nothing_with_it() {
     };
     assert!(store.inner.writer.write(Durability::Normal, fail).await.is_err());
     assert_eq!(store.block_seq().unwrap(), 0);
-    store.register(Vec::new()).await.unwrap();
+    store.register(Serves::Queue(Vec::new())).await.unwrap();
 }
 
 /// A schema two steps on, as a later version would have it.
@@ -159,7 +165,7 @@ async fn a_migration_keeps_a_copy_and_waits_for_older_runners() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("queue.db");
     let store = open(&folder);
-    let (runner, _) = store.register(Vec::new()).await.unwrap();
+    let (runner, _) = store.register(Serves::Queue(Vec::new())).await.unwrap();
     let conn = schema::connect(&path, 1).unwrap();
     let steps = later_steps();
     let known = i64::try_from(steps.len()).unwrap();

@@ -73,7 +73,8 @@ impl<'t> Round<'t> {
         for (limit, index, cost) in others {
             let is_place = |rule: &LimitRule| matches!(rule, LimitRule::Concurrency(_));
             if self.limit(*limit).is_some_and(|limit| !is_place(&limit.rule)) {
-                self.instances.charge(*limit, *index, partition, *cost, slot_at)?;
+                let side = self.side();
+                self.instances.charge(*limit, *index, partition, *cost, slot_at, side)?;
             }
         }
         let heard = self.instances.get(index).map(|found| found.heard).unwrap_or_default();

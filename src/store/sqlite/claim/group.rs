@@ -2,7 +2,7 @@
 
 use super::turns::{HeadJob, Turn};
 use super::wait::Permit;
-use super::{Decision, Limit, LimitRule, Round, decide};
+use super::{Cost, Decision, Limit, LimitRule, Line, Round, decide};
 use crate::job::Columns;
 use crate::template::{Place, Template};
 
@@ -55,6 +55,10 @@ impl Round<'_> {
 
     /// Takes the jobs off the turn that a batch with `first` holds: those of the same request.
     fn gather(&self, turn: &mut Turn, first: HeadJob) -> Vec<HeadJob> {
+        if turn.line != Line::Queue {
+            // Whoever waits for a job wants its own answer.
+            return vec![first];
+        }
         let fits = self.together(&first, turn.jobs.iter());
         let mut jobs = vec![first];
         jobs.extend(turn.jobs.drain(..fits.saturating_sub(1)));
@@ -96,7 +100,7 @@ impl Round<'_> {
     ) -> rusqlite::Result<(Vec<Permit>, Decision)> {
         let permits = self.permits(turn, jobs)?;
         let ask = |(limit, index, cost): &Permit| {
-            self.instances.ask(*limit, *index, &turn.columns, *cost)
+            self.instances.ask_in(turn.line, *limit, *index, &turn.columns, *cost)
         };
         let mut asks: Vec<_> = permits.iter().filter_map(ask).collect();
         asks.extend(turn.gate.and_then(|gate| self.instances.ask_gate(gate)));
@@ -106,19 +110,23 @@ impl Round<'_> {
 
     /// The limits that the jobs must pass.
     fn permits(&mut self, turn: &Turn, jobs: &[HeadJob]) -> rusqlite::Result<Vec<Permit>> {
-        let columns: Vec<&Columns> = jobs.iter().map(|job| &job.columns).collect();
         let mut permits = Vec::with_capacity(self.shared.len() + self.keyed.len());
         for (limit, index) in &self.shared {
-            permits.push((*limit, *index, self.cost(*limit, &columns)));
+            permits.push((*limit, *index, self.cost(*limit, jobs)));
         }
         for limit in &self.keyed {
             let index = self.instances.of_limit(*limit, &turn.columns)?;
-            permits.push((*limit, index, self.cost(*limit, &columns)));
+            permits.push((*limit, index, self.cost(*limit, jobs)));
         }
         Ok(permits)
     }
 
-    fn cost(&self, limit: usize, jobs: &[&Columns]) -> u64 {
-        self.limit(limit).map_or(1, |limit| limit.cost.of(jobs))
+    fn cost(&self, limit: usize, jobs: &[HeadJob]) -> u64 {
+        let Some(limit) = self.limit(limit) else { return 1 };
+        match (&limit.cost, jobs) {
+            // An owner says itself how many calls, or items, one of its jobs stands for.
+            (Cost::Calls | Cost::Items, [HeadJob { units: units @ 2.., .. }]) => *units,
+            (cost, jobs) => cost.of(&jobs.iter().map(|job| &job.columns).collect::<Vec<_>>()),
+        }
     }
 }

@@ -5,7 +5,7 @@ use rusqlite::named_params;
 use super::group::Group;
 use super::turns::{Asked, HeadJob, Turn};
 use super::wait::{Permit, Refused};
-use super::{Decision, LimitRule, Round};
+use super::{Decision, LimitRule, Line, Round};
 use crate::clock::Timestamp;
 use crate::job::CallId;
 use crate::store::sqlite::instances::{Index, TakenFrom};
@@ -33,13 +33,16 @@ impl Round<'_> {
         let Some(first) = turn.jobs.pop_front() else { return Ok(Asked::Gone) };
         if self.together(&first, std::iter::empty()) == 0 {
             self.claimed.failed += 1;
+            self.moves += 1;
             sweep::fail_too_large(self.txn, first.id)?;
             return Ok(Asked::Gone);
         }
         self.ask(&turn.columns)?;
         let Group { mut jobs, permits, decision } = self.group(turn, first)?;
         match decision {
-            Decision::Admit { slot } => self.take(turn, jobs, &permits, slot),
+            Decision::Admit { slot } => self.admit(turn, jobs, &permits, slot),
+            // What waits of the queue is its runners' to look after.
+            _ if self.wish.owned && turn.line == Line::Queue => Ok(Asked::Waits),
             Decision::Wait { until, limit, blocked } => {
                 self.wait(turn, &jobs, &permits, Refused { limit, until: Some(until), blocked })
             }
@@ -48,9 +51,29 @@ impl Round<'_> {
             }
             Decision::Never { limit } => {
                 self.claimed.failed += 1;
+                self.moves += 1;
                 sweep::fail_oversized(self.txn, jobs.swap_remove(0).id, &limit)?;
                 Ok(Asked::Gone)
             }
+        }
+    }
+
+    /// The jobs could go: it is their turn, whosever they are.
+    fn admit(
+        &mut self,
+        turn: &mut Turn,
+        jobs: Vec<HeadJob>,
+        permits: &[Permit],
+        slot: Timestamp,
+    ) -> rusqlite::Result<Asked> {
+        match jobs.first() {
+            Some(first) if !self.is_own(turn, first) => self.offer(turn, first, permits),
+            Some(_) if self.is_promised(turn, permits) => {
+                self.offers.is_waited_for = true;
+                turn.is_offered = true;
+                Ok(Asked::Waits)
+            }
+            _ => self.take(turn, jobs, permits, slot),
         }
     }
 
@@ -61,6 +84,7 @@ impl Round<'_> {
         permits: &[Permit],
         slot: Timestamp,
     ) -> rusqlite::Result<Asked> {
+        self.moves += 1;
         let is_late = |job: &HeadJob| job.deadline_at.is_some_and(|deadline| deadline < slot);
         if jobs.iter().any(is_late) {
             return self.expire_late(turn, jobs, slot);
@@ -78,9 +102,15 @@ impl Round<'_> {
             id: CallId(self.call_seq),
             partition: turn.columns.clone(),
             slot_at: slot,
-            expires_at: slot + request.timeout + LEASE_MARGIN,
+            expires_at: match first.once {
+                // Its owner's life is its lease.
+                true => Timestamp::MAX,
+                false => slot + request.timeout + LEASE_MARGIN,
+            },
             block_seq: self.block_seq,
             repeatable: is_repeatable(&first) && jobs.as_slice().iter().all(is_repeatable),
+            marked: first.owner.is_some(),
+            once: first.once,
             paced: took.paced,
             job: first.claimed(),
             more: jobs.map(HeadJob::claimed).collect(),
@@ -122,7 +152,8 @@ impl Round<'_> {
         let id = CallId(self.call_seq);
         let mut took = Took::default();
         for (limit, index, cost) in permits {
-            let from = self.instances.charge(*limit, *index, &turn.columns, *cost, slot)?;
+            let side = turn.line.side();
+            let from = self.instances.charge(*limit, *index, &turn.columns, *cost, slot, side)?;
             took.from.extend(from);
             self.instances.take_probe(*index, id)?;
             match self.limit(*limit).map(|limit| &limit.rule) {
@@ -144,7 +175,7 @@ impl Round<'_> {
         conn.prepare_cached(queries::CALL_ADD)?.execute(named_params! {
             ":id": call.id.0, ":runner": self.wish.runner.0, ":partition": partition,
             ":slot": call.slot_at.as_nanos(), ":expires": call.expires_at.as_nanos(),
-            ":repeatable": call.repeatable, ":taken": taken,
+            ":repeatable": call.repeatable, ":marked": call.marked, ":taken": taken,
         })?;
         let mut running = conn.prepare_cached(queries::RUNNING_ADD)?;
         for job in call.jobs() {

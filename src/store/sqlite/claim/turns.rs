@@ -9,14 +9,22 @@ use crate::clock::Timestamp;
 use crate::job::{CallId, Columns, JobId, Request};
 use crate::quota::batch::Batch;
 use crate::redirect::Redirect;
+use crate::store::RunnerId;
 use crate::store::sqlite::instances::{Index, from_json};
-use crate::store::sqlite::places;
+use crate::store::sqlite::places::{self, Line, Side};
 use crate::store::sqlite::queries;
 use crate::store::sqlite::usage::stored;
+
+/// So many jobs of callers are looked at for those of one of them.
+const LOOK: usize = 256;
+
+/// So many partitions of callers, at least, are looked at for those with own jobs.
+const LISTED: usize = 64;
 
 /// A partition at its turn, with the jobs that may be taken of it.
 pub(super) struct Turn {
     pub partition: i64,
+    pub line: Line,
     pub columns: Columns,
     pub gate: Option<Index>,
     pub jobs: VecDeque<HeadJob>,
@@ -24,6 +32,8 @@ pub(super) struct Turn {
     is_all: bool,
     /// The last call it got in this claim.
     pub served: Option<CallId>,
+    /// Jobs of it were left to their owners, or for others' turn.
+    pub is_offered: bool,
 }
 
 /// A job that may be taken.
@@ -37,6 +47,12 @@ pub(super) struct HeadJob {
     pub request: Request,
     pub redirect: Option<Redirect>,
     pub columns: Columns,
+    /// Who alone sends it; `None`: whoever sends the queue.
+    pub owner: Option<RunnerId>,
+    /// It ends with its call.
+    pub once: bool,
+    /// What it takes of limits that count calls.
+    pub units: u64,
 }
 
 impl Turn {
@@ -50,6 +66,8 @@ impl Turn {
 /// What came of asking for one job.
 pub(super) enum Asked {
     Taken,
+    /// It is another process's turn, which was told so.
+    Offered,
     /// The job ended without a call.
     Gone,
     /// The partition waits now.
@@ -62,6 +80,7 @@ pub(super) enum Asked {
 pub(super) struct Ready {
     pub id: i64,
     pub key: String,
+    line: Line,
     /// The priority of its head, as noted.
     priority: u8,
     has_gate: bool,
@@ -85,22 +104,36 @@ impl Ready {
 }
 
 impl Round<'_> {
-    /// The ready partitions of the best priority, who was served longest ago first; `None`: none is ready.
+    /// The ready partitions of the best priority, who was served longest ago first, of both sides in
+    /// turn; `None`: none is ready.
     pub(super) fn turns(&mut self) -> rusqlite::Result<Option<Vec<Turn>>> {
         let room = self.room();
-        let ready = self.ready(room)?;
-        let Some(best) = ready.first().map(|ready| ready.priority) else { return Ok(None) };
-        let group: Vec<_> = ready.into_iter().take_while(|ready| ready.priority == best).collect();
-        let share = room.div_ceil(group.len());
-        let mut turns = Vec::with_capacity(group.len());
-        for ready in group {
-            let share = match ready.answered {
+        let queue = match self.has_queue()? {
+            true => self.ready(queries::READY, room)?,
+            false => Vec::new(),
+        };
+        let callers = self.ready(queries::READY_CALLERS, room.max(LISTED))?;
+        if queue.is_empty() && callers.is_empty() {
+            return Ok(None);
+        }
+        let own = if self.wish.owned { callers.len() } else { queue.len() };
+        let share = room.div_ceil(own.max(1));
+        let sides = match self.last {
+            Side::Queue => [callers, queue],
+            Side::Callers => [queue, callers],
+        };
+        let [first, second] = sides.map(Vec::into_iter);
+        let mut turns = Vec::new();
+        for ready in alternated(first, second) {
+            let others = !self.wish.owned || ready.line != Line::Queue;
+            let share = match ready.answered || ready.line != Line::Queue {
                 true => share,
                 false => share.min(self.wish.unanswered.saturating_sub(self.calls_of(ready.id)?)),
             };
             match share {
                 0 => self.wait_for_answer(&ready)?,
-                share => turns.extend(self.turn(ready, share)?),
+                // The queue's jobs are not this claim's: one of each partition stands for its turn.
+                share => turns.extend(self.turn(ready, if others { share } else { 1 })?),
             }
         }
         Ok(Some(turns))
@@ -111,14 +144,16 @@ impl Round<'_> {
         count.query_row([partition], |row| row.get::<_, u32>(0)).map(|calls| calls as usize)
     }
 
-    fn ready(&self, most: usize) -> rusqlite::Result<Vec<Ready>> {
-        let mut query = self.txn.conn.prepare_cached(queries::READY)?;
+    /// Those of the best priority.
+    fn ready(&self, query: &str, most: usize) -> rusqlite::Result<Vec<Ready>> {
+        let mut query = self.txn.conn.prepare_cached(query)?;
         let rows = query.query_map(
             named_params! { ":upstream": self.upstream_id, ":most": stored(most as u64) },
             |row| {
                 Ok(Ready {
                     id: row.get("id")?,
                     key: row.get("key")?,
+                    line: Line::of(row.get("line")?),
                     priority: row.get("head_priority")?,
                     has_gate: row.get::<_, Option<i64>>("gate_id")?.is_some(),
                     answered: row.get("answered")?,
@@ -127,7 +162,9 @@ impl Round<'_> {
                 })
             },
         )?;
-        rows.collect()
+        let ready = rows.collect::<rusqlite::Result<Vec<Ready>>>()?;
+        let best = ready.first().map(|ready| ready.priority);
+        Ok(ready.into_iter().take_while(|ready| Some(ready.priority) == best).collect())
     }
 
     /// Where the priority was noted too high, there are no jobs, and the partition is looked at anew
@@ -140,18 +177,26 @@ impl Round<'_> {
         };
         let probes = gate.and_then(|gate| self.instances.get(gate));
         let probes = probes.is_some_and(|gate| gate.block.is_half_open());
-        let batch = self.wish.upstream.batch.as_ref();
-        let most = batch.map_or(share, |batch| ready.most(batch, probes));
+        let batch = self.wish.upstream.batch.as_ref().filter(|_| ready.line == Line::Queue);
+        let most = match (batch, ready.line) {
+            (Some(batch), _) => ready.most(batch, probes),
+            (None, Line::Queue) => share,
+            // Its own jobs stand among those of other owners.
+            (None, _) if self.wish.owned => share.max(LOOK),
+            (None, _) => share,
+        };
         let jobs = self.head_jobs(ready.id, ready.priority, most)?;
         if let Some(until) = batch.and_then(|batch| self.lingers(batch, &jobs, most))
             && until > self.txn.now.store
         {
+            self.moves += 1;
             let mut linger = self.txn.conn.prepare_cached(queries::PARTITION_LINGER)?;
             linger.execute(named_params! { ":id": ready.id, ":at": until.as_nanos() })?;
             return Ok(None);
         }
         let is_all = jobs.len() < most;
-        Ok(Some(Turn { partition: ready.id, columns, gate, jobs, is_all, served: None }))
+        let (partition, line, served) = (ready.id, ready.line, None);
+        Ok(Some(Turn { partition, line, columns, gate, jobs, is_all, served, is_offered: false }))
     }
 
     /// Until when a batch of these jobs waits for more. One that was on its way already does not, nor one
@@ -185,7 +230,8 @@ impl Round<'_> {
             let mut set = self.txn.conn.prepare_cached(queries::PARTITION_SERVED)?;
             set.execute(named_params! { ":id": turn.partition, ":served": served.0 })?;
         }
-        if turn.is_all && turn.jobs.is_empty() {
+        if turn.is_all && turn.jobs.is_empty() && !turn.is_offered {
+            self.moves += 1;
             places::refresh(self.txn, turn.partition)?;
         }
         Ok(())
@@ -210,6 +256,25 @@ fn head_job(row: &rusqlite::Row<'_>) -> rusqlite::Result<HeadJob> {
         },
         redirect: redirect(row)?,
         columns: from_json(&row.get::<_, String>("columns")?),
+        owner: row.get::<_, Option<i64>>("owner")?.map(RunnerId),
+        once: row.get::<_, Option<bool>>("once")?.unwrap_or(false),
+        units: row.get::<_, Option<i64>>("units")?.map_or(1, i64::unsigned_abs),
+    })
+}
+
+/// One of each in turn, and then what is left of the longer.
+fn alternated<T>(
+    mut first: impl Iterator<Item = T>,
+    mut second: impl Iterator<Item = T>,
+) -> impl Iterator<Item = T> {
+    let mut turn = false;
+    std::iter::from_fn(move || {
+        turn = !turn;
+        if turn {
+            first.next().or_else(|| second.next())
+        } else {
+            second.next().or_else(|| first.next())
+        }
     })
 }
 

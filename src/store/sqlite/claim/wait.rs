@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::turns::{Asked, HeadJob, Ready, Turn};
 use super::wake::{Touch, Touched};
-use super::{Decision, LimitRule, Round, decide};
+use super::{Decision, LimitRule, Line, Round, decide};
 use crate::clock::Timestamp;
 use crate::store::sqlite::instances::{Index, from_json};
 use crate::store::sqlite::places;
@@ -40,6 +40,7 @@ impl Round<'_> {
         refused: Refused,
     ) -> rusqlite::Result<Asked> {
         self.visits += 1;
+        self.moves += 1;
         let binder = self.position(refused.limit.as_deref());
         let is_shared = self.shared.iter().any(|(shared, _)| Some(*shared) == binder);
         if is_shared && self.shared_closed()? {
@@ -60,8 +61,9 @@ impl Round<'_> {
         let place = match (place, binder) {
             (Some(place), _) => place,
             // A job takes more units than are left for it, while others would fit. Where they would
-            // take what it waits for, they wait behind it; a calendar's next window has room for all.
-            (None, Some(limit)) if !self.is_budget(limit) => {
+            // take what it waits for, they wait behind it; a calendar's next window has room for all, and
+            // what is kept for people is nobody else's.
+            (None, Some(limit)) if !self.is_budget(limit) && !self.keeps_reserve(limit) => {
                 self.close(refused.until, refused.limit, refused.blocked);
                 return Ok(Asked::Closed);
             }
@@ -74,6 +76,7 @@ impl Round<'_> {
     /// The partition has as many calls out as it may have while none is answered.
     pub(super) fn wait_for_answer(&mut self, ready: &Ready) -> rusqlite::Result<()> {
         self.visits += 1;
+        self.moves += 1;
         let gate = self.instances.own_gate(&from_json(&ready.key))?;
         let place = Place { index: gate, limit: None };
         self.wait_at(ready.id, place, &Refused { limit: None, until: None, blocked: false })
@@ -85,6 +88,10 @@ impl Round<'_> {
 
     fn is_budget(&self, limit: usize) -> bool {
         self.limit(limit).is_some_and(|limit| matches!(limit.rule, LimitRule::Budget(_)))
+    }
+
+    fn keeps_reserve(&self, limit: usize) -> bool {
+        self.limit(limit).is_some_and(|limit| limit.rule.unreserved().is_some())
     }
 
     fn place(&mut self, turn: &Turn, limit: Option<usize>) -> rusqlite::Result<Place> {
@@ -99,7 +106,7 @@ impl Round<'_> {
     fn own_place(&mut self, turn: &Turn, permits: &[Permit]) -> rusqlite::Result<Option<Place>> {
         let own = permits.iter().filter(|(limit, ..)| self.keyed.contains(limit));
         let ask = |(limit, index, cost): &Permit| {
-            self.instances.ask(*limit, *index, &turn.columns, *cost)
+            self.instances.ask_in(turn.line, *limit, *index, &turn.columns, *cost)
         };
         let mut asks: Vec<_> = own.filter_map(ask).collect();
         asks.extend(turn.gate.and_then(|gate| self.instances.ask_gate(gate)));
@@ -114,7 +121,7 @@ impl Round<'_> {
     /// Ends jobs that would be too late by then. Where jobs take different units, what holds back
     /// one may let another go: then only these are looked at. Tells whether any of them is gone.
     fn expire(&mut self, turn: &Turn, jobs: &[HeadJob], late: Late<'_>) -> rusqlite::Result<bool> {
-        if !self.has_costs {
+        if !self.has_costs && turn.line == Line::Queue {
             self.claimed.expired += sweep::expire_partition(self.txn, turn.partition, late)?;
             return Ok(false);
         }

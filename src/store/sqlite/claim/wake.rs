@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rusqlite::{OptionalExtension, named_params};
 
-use super::{Decision, Round, decide, grantable};
+use super::{Decision, Line, Round, Side, decide, grantable};
 use crate::clock::Timestamp;
 use crate::job::Columns;
 use crate::quota::decide::{Gate, NEAR};
@@ -62,11 +62,13 @@ impl Round<'_> {
             }
             // The limit is not declared any more: whoever waited for it is free of it.
             None => {
-                places::let_go(self.txn, id, u64::MAX)?;
+                places::let_go(self.txn, id, u64::MAX, Side::Queue, true)?;
                 return places::wake_at(self.txn, id, None);
             }
         };
-        places::let_go(self.txn, id, most)?;
+        let last = self.instances.get(index).map(|instance| instance.side).unwrap_or_default();
+        let queue = self.has_queue()?;
+        places::let_go(self.txn, id, most, last, queue)?;
         self.touched.push(Touched { index, limit, why: Touch::Opened { let_go: most } });
         Ok(())
     }
@@ -84,7 +86,9 @@ impl Round<'_> {
 
     fn grantable(&self, limit: usize, index: Index, key: &Columns) -> u64 {
         let most = self.gate_grants(index).min(self.wish.most as u64);
-        let Some(ask) = self.instances.ask(limit, index, key, 1) else { return 0 };
+        // Who may use the reserve finds most; whoever may not waits again.
+        let ask = self.instances.ask_in(Line::Reserve, limit, index, key, 1);
+        let Some(ask) = ask else { return 0 };
         let lookahead = ask.lookahead.max(self.wish.lead);
         match most {
             0 => 0,
@@ -93,7 +97,11 @@ impl Round<'_> {
     }
 
     pub(super) fn next_wake(&self) -> rusqlite::Result<Option<Timestamp>> {
-        let mut query = self.txn.conn.prepare_cached(queries::NEXT_WAKE)?;
+        let query = match self.wish.owned {
+            true => queries::NEXT_WAKE_CALLERS,
+            false => queries::NEXT_WAKE,
+        };
+        let mut query = self.txn.conn.prepare_cached(query)?;
         let wake: Option<i64> = query
             .query_row(named_params! { ":upstream": self.upstream_id }, |row| row.get(0))
             .optional()?

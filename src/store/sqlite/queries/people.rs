@@ -105,6 +105,10 @@ pub(in crate::store::sqlite) fn forget_redirects(condition: &str) -> String {
     )
 }
 
+/// What nobody waits for any more is sent by nobody: it was its owner's.
+pub(in crate::store::sqlite) const NOT_OWNED: &str =
+    "job.id NOT IN (SELECT job_id FROM owned WHERE job_id = job.id)";
+
 pub(in crate::store::sqlite) const PRUNE: &str = "DELETE FROM job";
 
 pub(in crate::store::sqlite) fn act_set(
@@ -135,10 +139,10 @@ pub(in crate::store::sqlite) fn act_set(
 pub(in crate::store::sqlite) const HELD_JOBS: &str = "SELECT
     (SELECT count(*) FROM partition
      JOIN job ON job.partition_id = partition.id AND job.state = 'queued'
-     WHERE partition.upstream_id = ?1 AND partition.place = 'held')
+     WHERE partition.upstream_id = ?1 AND partition.place = 'held' AND line = 0)
     - (SELECT count(*) FROM partition JOIN call ON call.partition_id = partition.id
        JOIN running ON running.call_id = call.id
-       WHERE partition.upstream_id = ?1 AND partition.place = 'held')";
+       WHERE partition.upstream_id = ?1 AND partition.place = 'held' AND line = 0)";
 pub(in crate::store::sqlite) const TALLY: &str = "SELECT state, sum(jobs) FROM tally
     WHERE :upstream IS NULL OR upstream_id = (SELECT id FROM upstream WHERE name = :upstream)
     GROUP BY state";
@@ -152,16 +156,16 @@ pub(in crate::store::sqlite) const LOADS: &str =
 pub(in crate::store::sqlite) const INSTANCE_KEYS: &str = "SELECT key FROM limit_instance
     WHERE upstream_id = :upstream AND limit_name = :limit ORDER BY key";
 pub(in crate::store::sqlite) const PARTITIONS_BUSY: &str =
-    "SELECT id, key, held_at, held_reason, held_detail, held_until, wake_at,
+    "SELECT id, key, line, held_at, held_reason, held_detail, held_until, wake_at,
     (SELECT reason FROM job WHERE partition_id = partition.id AND state = 'queued'
      ORDER BY priority DESC, due_at LIMIT 1) AS again,
     (SELECT detail FROM job WHERE partition_id = partition.id AND state = 'queued'
      ORDER BY priority DESC, due_at LIMIT 1) AS again_detail
-    FROM partition WHERE upstream_id = ?1 AND (place = 'held' OR EXISTS
+    FROM partition WHERE upstream_id = ?1 AND ((place = 'held' AND line = 0) OR EXISTS
         (SELECT 1 FROM job WHERE partition_id = partition.id AND state = 'queued'))
     ORDER BY key";
 pub(in crate::store::sqlite) const PARTITION_ROW: &str =
-    "SELECT id, key, held_at, held_reason, held_detail, held_until, wake_at,
+    "SELECT id, key, line, held_at, held_reason, held_detail, held_until, wake_at,
     NULL AS again, NULL AS again_detail FROM partition WHERE id = ?1";
 /// Less those that run: their rows say queued too.
 pub(in crate::store::sqlite) const PARTITION_JOBS: &str = "SELECT

@@ -47,6 +47,8 @@ pub(super) struct Part {
     pub n: u32,
     pub failures: u32,
     pub refused_hard: bool,
+    /// It ends with this call.
+    pub once: bool,
     pub deadline_at: Option<Timestamp>,
 }
 
@@ -131,6 +133,7 @@ impl Part {
             n: row.get("n")?,
             failures: row.get("failures")?,
             refused_hard: row.get("refused_hard")?,
+            once: row.get::<_, Option<bool>>("once")?.unwrap_or(false),
             deadline_at: deadline.map(Timestamp::from_nanos),
         })
     }

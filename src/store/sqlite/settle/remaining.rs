@@ -107,7 +107,7 @@ pub(in crate::store::sqlite) fn quota_told(
         note(txn, id, before, before.hear(&report, txn.now.store))?;
     }
     // Whoever waited for the answer goes, or waits anew: for longer, perhaps too long for its deadline.
-    places::let_go(txn, id, u64::MAX)?;
+    places::let_go(txn, id, u64::MAX, places::Side::Queue, true)?;
     places::bump_news(txn.conn)
 }
 

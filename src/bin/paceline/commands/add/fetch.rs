@@ -53,7 +53,7 @@ impl Kept {
 }
 
 impl Spool for Kept {
-    fn begin(&self) -> io::Result<()> {
+    fn begin(&self, _: u16, _: &[(String, String)]) -> io::Result<()> {
         let mut file = self.file();
         file.set_len(0)?;
         file.rewind()

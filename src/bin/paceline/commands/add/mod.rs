@@ -165,6 +165,7 @@ fn options(
         dedupe_key: args.dedupe_key.clone(),
         changed: args.changed,
         replace: args.replace,
+        unsent: false,
     })
 }
 

@@ -1,0 +1,199 @@
+//! One job's way to its turn, and what keeps it from it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Desk;
+use super::seat::{Leaving, Seat, Word};
+use crate::clock::Timestamp;
+use crate::dispatch::Event;
+use crate::dispatch::auth::Trouble;
+use crate::dispatch::call::{Lack, Ready, Unready, Way};
+use crate::dispatch::prepare::PrepareError;
+use crate::dispatch::transport::{Received, Transport};
+use crate::job::JobState;
+use crate::store::views::{JobView, Turn, WaitView};
+use crate::store::{Call, ClaimedJob, OwnedJob, ReleaseWhy, Settlement, Store, StoreError};
+
+/// Whoever does not want to wait still waits until others, whose turn it is, had it.
+const COURTESY: Duration = Duration::from_millis(150);
+
+/// Why a job gets no turn.
+#[derive(Debug)]
+pub(crate) enum NoTurn {
+    /// Not within the time that it may wait.
+    NotNow(Option<WaitView>),
+    /// A person is needed.
+    Held(WaitView),
+    /// The job ended: expired, cancelled, or never to fit.
+    Ended(Box<JobView>),
+    /// The request makes no HTTP.
+    Unprepared(PrepareError),
+    /// A secret is not there.
+    NoSecret(String),
+    /// There is no token: why, and when one is fetched again (store time), where that may help.
+    NoToken(String, Option<Timestamp>),
+    /// The store cannot do its work.
+    Store(Arc<StoreError>),
+    /// The desk is closed.
+    Closed,
+}
+
+/// It is the job's turn: it is to leave now.
+pub(crate) struct Granted<S, T> {
+    pub call: Call,
+    /// What is sent; `None`: the owner sends something of its own.
+    pub ready: Option<Ready>,
+    pub way: Arc<Way<S, T>>,
+}
+
+impl<S: Store, T: Transport> Granted<S, T> {
+    /// Tells that it leaves.
+    pub fn tell_sent(&self, at: Timestamp) {
+        let ClaimedJob { id, attempt, .. } = &self.call.job;
+        (self.way.tell)(&Event::Sent {
+            upstream: self.way.upstream.name.clone(),
+            job: *id,
+            attempt: *attempt,
+            late: at.since(self.call.slot_at),
+        });
+    }
+
+    /// What an answer means that came outside of our transport.
+    pub fn read(&self, received: &Received) -> Settlement {
+        let redactor = self.way.secrets.redactor();
+        let settlement = self.way.answered(&self.call, None, received, &redactor);
+        let token = self.ready.as_ref().and_then(|ready| ready.token.as_ref());
+        let token = token.and_then(|token| self.way.judge(token, &settlement.reading));
+        Settlement { token, ..settlement }
+    }
+}
+
+/// A job at a desk. Dropped, it is withdrawn.
+pub(crate) struct Errand<S, T> {
+    desk: Desk<S, T>,
+    pub seat: Seat,
+    /// Whether the quota file's own request is made for it.
+    prepares: bool,
+    /// It waits no longer than this, refusals included.
+    give_up_at: Option<Timestamp>,
+    began_at: Timestamp,
+    waits: Option<WaitView>,
+}
+
+impl<S: Store, T: Transport> Errand<S, T> {
+    /// Takes the job to the desk.
+    pub fn begin(
+        desk: &Desk<S, T>,
+        job: OwnedJob,
+        load: String,
+        max_wait: Option<Duration>,
+        prepares: bool,
+    ) -> Errand<S, T> {
+        let began_at = desk.way().store.now().store;
+        let seat = Seat::take(&desk.notes, job, load);
+        let give_up_at = max_wait.map(|span| began_at + span);
+        Errand { desk: desk.clone(), seat, prepares, give_up_at, began_at, waits: None }
+    }
+
+    /// Waits for the next turn. Dropping the future loses nothing: the errand is as it was, or gone.
+    pub async fn turn(&mut self) -> Result<Granted<S, T>, NoTurn> {
+        loop {
+            let way = self.desk.way();
+            let timeline = way.store.timeline();
+            let patience = self.give_up_at.map(|at| at.max(self.began_at + COURTESY));
+            let gives_up = patience.unwrap_or(Timestamp::MAX);
+            let word = tokio::select! {
+                biased;
+                word = self.seat.word() => word,
+                () = timeline.sleep_until(gives_up), if patience.is_some() => {
+                    return Err(self.not_now());
+                }
+            };
+            match word {
+                Some(Word::Granted(call)) => {
+                    if let Some(granted) = self.granted(*call).await? {
+                        return Ok(granted);
+                    }
+                }
+                Some(Word::Waits(waits)) => self.waits(waits)?,
+                Some(word) => return Err(self.over(word)),
+                None => return Err(NoTurn::Closed),
+            }
+        }
+    }
+
+    async fn granted(&mut self, call: Call) -> Result<Option<Granted<S, T>>, NoTurn> {
+        let way = self.desk.way();
+        let ready = match self.prepares {
+            true => way.ready(&call).await.map(Some),
+            false => way.turn(&call).await.map(|()| None),
+        };
+        match ready {
+            Ok(ready) => Ok(Some(Granted { call, ready, way })),
+            Err(Unready::Unsent { lacks: Some(Lack::Secret { detail, .. }), .. }) => {
+                self.leave(JobState::Failed, "missing_secret", detail.clone(), None);
+                Err(NoTurn::NoSecret(detail))
+            }
+            Err(Unready::Unsent { why, lacks, handed_late }) => {
+                let late = handed_late && why == ReleaseWhy::Forfeited;
+                self.seat.again(why, lacks, late);
+                Ok(None)
+            }
+            Err(Unready::Bad(error)) => {
+                self.leave(JobState::Failed, "invalid_request", error.to_string(), None);
+                Err(NoTurn::Unprepared(error))
+            }
+        }
+    }
+
+    /// What it waits for is longer than it may, or lasts until a person acts.
+    fn waits(&mut self, waits: Option<WaitView>) -> Result<(), NoTurn> {
+        self.waits = waits;
+        let Some(wait) = &self.waits else { return Ok(()) };
+        if wait.turn == Turn::Held {
+            let detail = format!("it would have waited for a person: {}", wait.detail);
+            let held = wait.clone();
+            self.leave(JobState::Cancelled, "held", detail, Some(held.clone()));
+            return Err(NoTurn::Held(held));
+        }
+        let now = self.desk.way().store.now();
+        let until = wait.until.map(|until| now.to_store(until));
+        match (until, self.give_up_at) {
+            (Some(until), Some(give_up_at)) if until > give_up_at => Err(self.not_now()),
+            _ => Ok(()),
+        }
+    }
+
+    fn not_now(&mut self) -> NoTurn {
+        let detail = "it could not go as soon as whoever waited for it wanted".to_owned();
+        let waits = self.waits.clone();
+        self.leave(JobState::Cancelled, "not_now", detail, waits.clone());
+        NoTurn::NotNow(waits)
+    }
+
+    fn leave(
+        &mut self,
+        state: JobState,
+        reason: &'static str,
+        detail: String,
+        waited: Option<WaitView>,
+    ) {
+        self.seat.leave(Leaving { state, reason, detail, waited });
+    }
+
+    fn over(&mut self, word: Word) -> NoTurn {
+        match word {
+            Word::Ended(view) => {
+                self.seat.done();
+                NoTurn::Ended(view)
+            }
+            Word::NoToken(Trouble { until, detail, .. }) => {
+                self.leave(JobState::Cancelled, "no_token", detail.clone(), None);
+                NoTurn::NoToken(detail, until)
+            }
+            Word::Failed(error) => NoTurn::Store(error),
+            Word::Granted(_) | Word::Waits(_) => NoTurn::Closed,
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! The library's handle, over a store and practice upstreams of this machine.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use paceline::Paceline;
+use paceline::client::{Error, Refusal};
+use paceline::clock::{Clock, SystemClock, Timestamp};
+use paceline::job::{JobId, JobState};
+use paceline::reading::Reason;
+use paceline::store::views::JobView;
+use paceline::store::{Filter, Store as _};
+
+const ADDRESS: &str = "http://127.0.0.1:9/v1/items";
+
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    /// A folder with the quota file `up`.
+    fn new(quota: &str) -> Place {
+        let place = Place { folder: tempfile::tempdir().unwrap() };
+        place.quota(quota);
+        place
+    }
+
+    fn quota(&self, quota: &str) {
+        let text = format!("schema = 1\nname = \"up\"\n{quota}");
+        std::fs::write(self.folder.path().join("up.toml"), text).unwrap();
+    }
+
+    fn store(&self) -> PathBuf {
+        self.folder.path().join("store.db")
+    }
+
+    fn open(&self) -> Paceline {
+        let builder = Paceline::builder().store(self.store()).quotas(self.folder.path());
+        builder.open().unwrap()
+    }
+}
+
+async fn jobs(paceline: &Paceline) -> Vec<JobView> {
+    let known = BTreeMap::from([("up".to_owned(), paceline.library().get("up").unwrap())]);
+    paceline.store().jobs(Filter::default(), known).await.unwrap()
+}
+
+async fn job(paceline: &Paceline, id: JobId) -> JobView {
+    jobs(paceline).await.into_iter().find(|job| job.id == id).unwrap()
+}
+
+/// Waits until a job is as wished: what a dropped permit leads to happens by itself.
+async fn until(paceline: &Paceline, id: JobId, state: JobState) -> JobView {
+    for _ in 0..1000 {
+        let view = job(paceline, id).await;
+        if view.state == state {
+            return view;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("{:?} never becomes {state}", job(paceline, id).await);
+}
+
+fn now() -> Timestamp {
+    SystemClock::new().wall()
+}
+
+const FREE: &str = "[request]\nbase_url = \"http://127.0.0.1:9\"\n";
+
+fn budget(amount: u64) -> String {
+    format!(
+        "{FREE}[[limit]]\nname = \"daily\"\nkind = \"budget\"\namount = {amount}\nper = \"day\"\n\
+         time_zone = \"Asia/Tokyo\"\n"
+    )
+}
+
+fn places(amount: u64) -> String {
+    format!("{FREE}[[limit]]\nname = \"places\"\nkind = \"concurrency\"\namount = {amount}\n")
+}
+
+#[tokio::test]
+async fn a_permit_is_a_job_that_ends_with_its_answer() {
+    let place = Place::new(FREE);
+    let paceline = place.open();
+    let acquire = paceline.acquire("up").method("GET").url(ADDRESS).load("tests");
+    let permit = acquire.await.unwrap();
+    let id = permit.job();
+    assert_eq!(job(&paceline, id).await.state, JobState::Running);
+    let headers = [("x".to_owned(), "y".to_owned())];
+    let verdict = permit.answered(404, &headers, b"no such item", false).await.unwrap();
+    assert_eq!((verdict.reason, verdict.state), (Reason::NotFound, JobState::Failed));
+    let view = job(&paceline, id).await;
+    assert_eq!((view.status, view.load.as_str(), view.url.as_str()), (Some(404), "tests", ADDRESS));
+    let permit = paceline.acquire("up").await.unwrap();
+    assert_eq!(permit.done(200).await.unwrap().state, JobState::Done);
+    paceline.close().await;
+}
+
+#[tokio::test]
+async fn what_cannot_go_is_told_with_limit_instant_and_zone() {
+    let place = Place::new(&budget(1));
+    let paceline = place.open();
+    paceline.acquire("up").await.unwrap().done(200).await.unwrap();
+    let asked_at = now();
+    let error = paceline.acquire("up").max_wait(Duration::from_secs(1)).await.unwrap_err();
+    let Error::NotNow(not_now) = &error else { panic!("{error:?}") };
+    assert_eq!(not_now.limit.as_deref(), Some("daily"));
+    assert_eq!(not_now.zone, Some(chrono_tz::Asia::Tokyo));
+    assert_eq!(not_now.reason, "budget");
+    assert!(not_now.until.unwrap() > asked_at && error.until() == not_now.until);
+    assert!(now().since(asked_at) < Duration::from_millis(900), "it does not wait for nothing");
+    let deadline = now() + Duration::from_secs(30);
+    let error = paceline.acquire("up").deadline(deadline).await.unwrap_err();
+    let Error::Expired(expired) = &error else { panic!("{error:?}") };
+    assert_eq!(expired.limit.as_deref(), Some("daily"));
+    assert!(expired.until.unwrap() > deadline, "{error}");
+    let error = paceline.acquire("up").units(2).await.unwrap_err();
+    assert!(matches!(&error, Error::NeverFits { limit: Some(limit), .. } if limit == "daily"));
+    let ended: Vec<JobState> = jobs(&paceline).await.iter().map(|job| job.state).collect();
+    assert_eq!(ended, [JobState::Done, JobState::Cancelled, JobState::Expired]);
+}
+
+#[tokio::test]
+async fn who_goes_away_gets_no_call_and_loses_no_place() {
+    let place = Place::new(&places(1));
+    let paceline = place.open();
+    let held = paceline.acquire("up").await.unwrap();
+    let waiting = tokio::spawn(paceline.acquire("up").into_future());
+    while jobs(&paceline).await.len() < 2 {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let id = jobs(&paceline).await[1].id;
+    waiting.abort();
+    let gone = until(&paceline, id, JobState::Cancelled).await;
+    assert_eq!(gone.reason.as_deref(), Some("gave_up"));
+    assert_eq!(gone.attempts, 0);
+    held.cancel();
+    let next = paceline.acquire("up").max_wait(Duration::from_secs(5)).await.unwrap();
+    next.done(200).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_permit_that_is_dropped_counts_as_sent() {
+    let place = Place::new(&budget(2));
+    let paceline = place.open();
+    let permit = paceline.acquire("up").method("POST").url(ADDRESS).await.unwrap();
+    let id = permit.job();
+    drop(permit);
+    let view = until(&paceline, id, JobState::Unsure).await;
+    assert!(view.detail.unwrap().contains("dropped"));
+    let permit = paceline.acquire("up").method("GET").url(ADDRESS).await.unwrap();
+    let id = permit.job();
+    drop(permit);
+    until(&paceline, id, JobState::Failed).await;
+    let spent = paceline.acquire("up").max_wait(Duration::ZERO).await.unwrap_err();
+    assert!(matches!(spent, Error::NotNow(_)), "{spent:?}");
+}
+
+#[tokio::test]
+async fn a_cancelled_permit_gives_its_units_back() {
+    let place = Place::new(&budget(1));
+    let paceline = place.open();
+    let permit = paceline.acquire("up").await.unwrap();
+    let id = permit.job();
+    permit.cancel();
+    let view = until(&paceline, id, JobState::Cancelled).await;
+    assert_eq!(view.attempts, 0);
+    paceline.acquire("up").max_wait(Duration::from_secs(5)).await.unwrap().done(200).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_refusal_closes_for_all_who_share_it() {
+    let place = Place::new(FREE);
+    let (a, b) = (place.open(), place.open());
+    let permit = a.acquire("up").await.unwrap();
+    let retry_at = now() + Duration::from_secs(600);
+    let refusal =
+        Refusal { retry_at: Some(retry_at), detail: "not now".into(), ..Refusal::default() };
+    let verdict = permit.refused(refusal).await.unwrap();
+    assert_eq!((verdict.reason, verdict.state), (Reason::RateLimited, JobState::Failed));
+    assert!(verdict.retry_at.unwrap() >= retry_at, "jitter only adds");
+    let error = b.acquire("up").max_wait(Duration::from_secs(2)).await.unwrap_err();
+    let Error::NotNow(not_now) = error else { panic!("{error:?}") };
+    assert!(not_now.until.unwrap() >= retry_at);
+    assert_eq!(not_now.reason, "rate_limited");
+}
+
+#[tokio::test]
+async fn what_is_held_needs_a_person() {
+    let place = Place::new(FREE);
+    let paceline = place.open();
+    for _ in 0..2 {
+        let permit = paceline.acquire("up").await.unwrap();
+        let verdict = permit.answered(403, &[], b"forbidden", false).await.unwrap();
+        if verdict.held.is_some() {
+            break;
+        }
+    }
+    let error = paceline.acquire("up").await.unwrap_err();
+    assert!(matches!(&error, Error::Held { reason, .. } if reason == "forbidden"), "{error:?}");
+}
+
+#[tokio::test]
+async fn two_processes_share_places() {
+    let place = Place::new(&places(1));
+    let (a, b) = (place.open(), place.open());
+    for _ in 0..4 {
+        let first = a.acquire("up").await.unwrap();
+        let second = tokio::spawn(b.acquire("up").into_future());
+        first.done(200).await.unwrap();
+        let second = tokio::time::timeout(Duration::from_secs(10), second).await;
+        second.unwrap().unwrap().unwrap().done(200).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn its_headers_hold_the_secrets_of_the_file() {
+    let place = Place::new("");
+    std::fs::write(place.folder.path().join("key"), "s3cr3t-value\n").unwrap();
+    let path = place.folder.path().join("key");
+    place.quota(&format!(
+        "{FREE}headers = {{ Authorization = \"Bearer ${{file:{}}}\" }}\n",
+        path.display()
+    ));
+    let paceline = place.open();
+    let permit = paceline.acquire("up").url(ADDRESS).with_headers().await.unwrap();
+    let headers = permit.headers();
+    assert_eq!(headers["authorization"], "Bearer s3cr3t-value");
+    assert!(headers["authorization"].is_sensitive());
+    assert!(!format!("{permit:?}").contains("s3cr3t"));
+    permit.done(200).await.unwrap();
+    std::fs::remove_file(path).unwrap();
+    let paceline = place.open();
+    let error = paceline.acquire("up").url(ADDRESS).with_headers().await.unwrap_err();
+    assert!(matches!(error, Error::Secret(_)), "{error:?}");
+    let without = paceline.acquire("up").url(ADDRESS).await.unwrap();
+    assert!(without.headers().is_empty());
+    without.cancel();
+}
+
+#[tokio::test]
+async fn a_handle_that_is_closed_has_left_the_store() {
+    let place = Place::new(&places(1));
+    let paceline = place.open();
+    let held = paceline.acquire("up").await.unwrap();
+    let waiting = tokio::spawn(paceline.acquire("up").into_future());
+    while jobs(&paceline).await.len() < 2 {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    drop(held);
+    paceline.close().await;
+    let ended = waiting.await.unwrap();
+    assert!(matches!(&ended, Err(Error::Closed) | Ok(_)), "{ended:?}");
+    drop(ended);
+    for entry in std::fs::read_dir(place.folder.path()).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(!name.contains("-runner-"), "{name} is left");
+    }
+    let again = paceline.acquire("up").max_wait(Duration::from_secs(5)).await.unwrap();
+    again.done(200).await.unwrap();
+}
+
+#[tokio::test]
+async fn no_such_upstream_is_an_error() {
+    let place = Place::new(FREE);
+    let error = place.open().acquire("upp").await.unwrap_err();
+    assert!(error.to_string().contains("did you mean `up`"), "{error}");
+    let place = Place::new("[match]\nhosts = [\"api.example\"]\n");
+    let error = place.open().acquire("up").url("https://elsewhere.example/").await;
+    let error = error.map(|permit| permit.job()).unwrap_err();
+    assert!(matches!(error, Error::Plan(_)), "{error:?}");
+}
+
+#[test]
+fn what_a_program_holds_can_go_between_threads() {
+    fn check<T: Send + Sync>() {}
+    check::<Paceline>();
+    check::<paceline::Permit>();
+    check::<Error>();
+    fn sends<T: Send>(_: T) {}
+    let place = Place::new(FREE);
+    sends(place.open().acquire("up").into_future());
+}
