@@ -159,6 +159,7 @@ CREATE TABLE limit_instance (
     ask_at        INTEGER,                   -- when the upstream is asked next what is left
     asked_until   INTEGER,                   -- nobody goes while it is being asked, or before this
     ask_failures  INTEGER NOT NULL DEFAULT 0 CHECK (ask_failures >= 0),
+    side          INTEGER NOT NULL DEFAULT 0 CHECK (side IN (0, 1)),  -- who took of it last: 1 for callers
     UNIQUE (upstream_id, limit_name, key),
     CHECK ((blocked_until IS NULL) = (block_reason IS NULL)),
     CHECK ((stands_since IS NULL) = (stands_reason IS NULL)),
@@ -179,10 +180,27 @@ CREATE TABLE load (
     added_at INTEGER NOT NULL
 ) STRICT;
 
+CREATE TABLE offer (
+    runner_id   INTEGER NOT NULL REFERENCES runner (id) ON DELETE CASCADE,
+    upstream_id INTEGER NOT NULL REFERENCES upstream (id),
+    until       INTEGER NOT NULL,
+    PRIMARY KEY (runner_id, upstream_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE owned (
+    job_id INTEGER PRIMARY KEY REFERENCES job (id) ON DELETE CASCADE,
+    owner  INTEGER NOT NULL,                 -- the runner
+    once   INTEGER NOT NULL CHECK (once IN (0, 1)),  -- it ends with its call, and its lease with the owner
+    units  INTEGER NOT NULL CHECK (units >= 1)       -- what its call takes of limits that count calls
+) STRICT;
+
+CREATE INDEX owned_owner ON owned (owner);
+
 CREATE TABLE partition (
     id            INTEGER PRIMARY KEY,
     upstream_id   INTEGER NOT NULL REFERENCES upstream (id),
     key           TEXT NOT NULL CHECK (json_valid(key)),
+    line          INTEGER NOT NULL DEFAULT 0 CHECK (line IN (0, 1, 2)),  -- the queue, callers, callers on the reserve
     place         TEXT NOT NULL CHECK (place IN ('idle', 'ready', 'timed', 'limit', 'held')),
     head_priority INTEGER NOT NULL DEFAULT 0 CHECK (head_priority BETWEEN 0 AND 9),
     served        INTEGER NOT NULL DEFAULT 0,     -- the last call it got
@@ -199,7 +217,7 @@ CREATE TABLE partition (
     held_detail   TEXT,
     held_told     INTEGER NOT NULL DEFAULT 0 CHECK (held_told IN (0, 1)),  -- a person was told of it
     held_until    INTEGER,                        -- when what it is held for is over, as far as is told
-    UNIQUE (upstream_id, key),
+    UNIQUE (upstream_id, key, line),
     CHECK ((place = 'timed') = (wake_at IS NOT NULL)),
     CHECK (better_at IS NULL OR place IN ('ready', 'limit')),
     CHECK ((place = 'limit') = (waits_on IS NOT NULL)),
@@ -210,13 +228,23 @@ CREATE TABLE partition (
 
 CREATE INDEX partition_better ON partition (upstream_id, better_at) WHERE better_at IS NOT NULL;
 
+CREATE INDEX partition_callers ON partition (upstream_id) WHERE line > 0;
+
 CREATE INDEX partition_gate ON partition (gate_id) WHERE gate_id IS NOT NULL;
 
 CREATE INDEX partition_held ON partition (upstream_id) WHERE place = 'held';
 
-CREATE INDEX partition_limit ON partition (waits_on, head_priority DESC, served) WHERE place = 'limit';
+CREATE INDEX partition_limit ON partition (waits_on, head_priority DESC, served)
+    WHERE place = 'limit' AND line = 0;
 
-CREATE INDEX partition_ready ON partition (upstream_id, head_priority DESC, served) WHERE place = 'ready';
+CREATE INDEX partition_limit_callers ON partition (waits_on, head_priority DESC, served)
+    WHERE place = 'limit' AND line > 0;
+
+CREATE INDEX partition_ready ON partition (upstream_id, head_priority DESC, served)
+    WHERE place = 'ready' AND line = 0;
+
+CREATE INDEX partition_ready_callers ON partition (upstream_id, head_priority DESC, served)
+    WHERE place = 'ready' AND line > 0;
 
 CREATE INDEX partition_timed ON partition (upstream_id, wake_at) WHERE place = 'timed';
 
@@ -239,7 +267,8 @@ CREATE TABLE runner (
     id         INTEGER PRIMARY KEY,
     pid        INTEGER NOT NULL,
     started_at INTEGER NOT NULL,
-    upstreams  TEXT NOT NULL CHECK (json_valid(upstreams))  -- [] for all
+    upstreams  TEXT NOT NULL CHECK (json_valid(upstreams)), -- [] for all
+    serves     INTEGER NOT NULL CHECK (serves IN (0, 1))    -- 1: the queue; 0: only the jobs that it owns
 ) STRICT;
 
 CREATE TABLE running (
@@ -291,5 +320,6 @@ CREATE TABLE upstream (
     held_reason TEXT,
     held_detail TEXT,
     held_told   INTEGER NOT NULL DEFAULT 0 CHECK (held_told IN (0, 1)),  -- a person was told of it
+    side        INTEGER NOT NULL DEFAULT 0 CHECK (side IN (0, 1)),  -- who got the last call: 1 for callers
     CHECK ((held_at IS NULL) = (held_reason IS NULL))
 ) STRICT;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use paceline::job::JobState;
 use paceline::store::sqlite::{CopyError, Origin, SqliteStore, backup, restore};
-use paceline::store::{Claimed, Restored, RunnerId, Store, StoreError, Swept};
+use paceline::store::{Claimed, Restored, RunnerId, Serves, Store, StoreError, Swept};
 
 use super::Folder;
 use super::world::{FREE, World, daily, limit, secs};
@@ -25,7 +25,7 @@ impl Folder {
     /// Opens the file as the first run on it would.
     fn second(&self, w: &World<SqliteStore>, path: &Path) -> Second {
         let store = self.open_at(path, false).unwrap();
-        let (runner, swept) = w.wait(store.register(Vec::new())).unwrap();
+        let (runner, swept) = w.wait(store.register(Serves::Queue(Vec::new()))).unwrap();
         Second { store, runner, swept }
     }
 
