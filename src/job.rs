@@ -7,6 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
+use crate::quota::declare::meant;
 
 /// A job's number: unique in its store, rising in the order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -101,7 +102,10 @@ impl FromStr for JobState {
 
 /// A name that is no job state.
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` is no job state: queued, running, done, failed, expired, cancelled or unsure")]
+#[error(
+    "`{0}` is no job state{meant}: queued, running, done, failed, expired, cancelled or unsure",
+    meant = meant(.0, JobState::ALL.into_iter().map(JobState::name))
+)]
 pub struct UnknownState(String);
 
 /// What is sent. Everything here froze when the job was added; secrets are still placeholders.

@@ -14,12 +14,16 @@ mod bench;
 mod care;
 #[path = "cli/history.rs"]
 mod history;
+#[path = "cli/init.rs"]
+mod init;
 #[path = "cli/json.rs"]
 mod json;
 #[path = "cli/look.rs"]
 mod look;
 #[path = "cli/manners.rs"]
 mod manners;
+#[path = "cli/names.rs"]
+mod names;
 #[path = "cli/rows.rs"]
 mod rows;
 #[path = "cli/run.rs"]

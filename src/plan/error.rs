@@ -5,7 +5,7 @@ use std::fmt;
 use crate::address::AddressError;
 use crate::job::Columns;
 use crate::quota::Upstream;
-use crate::quota::declare::nearest;
+use crate::quota::declare::{meant, nearest};
 use crate::template::{Secret, TemplateError};
 
 /// Why a row, or a whole `add`, cannot become jobs.
@@ -142,7 +142,7 @@ pub enum PlanError {
     #[error("priority {0} is out of range; write 0 to 9, higher goes first")]
     Priority(u8),
     /// A credential that is not declared.
-    #[error("there is no credential `{name}`; {}", one_of(.known))]
+    #[error("there is no credential `{name}`{}; {}", meant(.name, .known.iter().map(String::as_str)), one_of(.known))]
     UnknownCredential {
         /// The name given.
         name: String,

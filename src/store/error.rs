@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::quota::declare::meant;
+
 /// Why a store could not do its work. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -122,21 +124,36 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// Nothing of that name is declared.
-    #[error("the upstream `{upstream}` has no budget or rolling limit `{limit}`")]
+    #[error(
+        "the upstream `{upstream}` has no budget or rolling limit `{limit}`{}",
+        meant(.limit, .known.iter().map(String::as_str))
+    )]
     NoSuchLimit {
         /// The upstream.
         upstream: String,
         /// The limit.
         limit: String,
+        /// Those that it has.
+        known: Vec<String>,
     },
     /// A key lacks a column, or has one too many.
-    #[error("the limit `{limit}` counts by {expected:?}: give each as --key NAME=VALUE")]
+    #[error("{}", wrong_key(.limit, .expected))]
     WrongKey {
         /// The limit.
         limit: String,
         /// The columns of its key.
         expected: Vec<String>,
     },
+}
+
+fn wrong_key(limit: &str, expected: &[String]) -> String {
+    match expected {
+        [] => format!("the limit `{limit}` counts all jobs together: leave --key out"),
+        columns => {
+            let flags: Vec<_> = columns.iter().map(|name| format!("--key {name}=VALUE")).collect();
+            format!("the limit `{limit}` counts by {}: say {}", columns.join(", "), flags.join(" "))
+        }
+    }
 }
 
 impl StoreError {

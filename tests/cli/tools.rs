@@ -268,6 +268,8 @@ fn help_has_examples() {
         "quotas check",
         "backup",
         "restore",
+        "doctor",
+        "init",
         "completions",
         "man",
     ];

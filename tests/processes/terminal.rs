@@ -109,3 +109,29 @@ fn a_long_addition_draws_a_bar_and_says_what_is_wrong_beside_it() {
     assert!(screen.contains("line 20003 of rows.csv: it has 2 values"), "{screen:?}");
     assert!(screen.ends_with("load l: 20,000 added, 1 rejected\r\n"), "{screen:?}");
 }
+
+#[test]
+fn a_first_quota_file_is_asked_for() {
+    let world = World::new(Config::new());
+    let mut run = world.watch(&["init"]);
+    for (question, answer) in [
+        ("A short name", "books"),
+        ("The address that is called", "https://api.books.example/{isbn}"),
+        ("How many calls a second", "10/s"),
+        ("go back to back", "3"),
+        ("How many a day", "200/day"),
+        ("The time zone", "America/Los_Angeles"),
+        ("The environment variable", ""),
+    ] {
+        run.shows(question);
+        run.types(&format!("{answer}\n"));
+    }
+    run.shows("next:");
+    let (code, screen) = run.finish();
+    assert_eq!(code, 0, "{screen}");
+    let ran = world.run(&["quotas", "check", "books"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    for told in ["10 a second, burst 3", "200 a day", "America/Los_Angeles"] {
+        assert!(ran.stdout.contains(told), "{told}: {ran}");
+    }
+}

@@ -62,7 +62,7 @@ use report::Report;
 pub(crate) use check::{is_framing, is_method, is_token};
 pub use lines::{Line, lines};
 pub use report::{DeclareError, Problem, Source};
-pub use suggest::nearest;
+pub use suggest::{meant, nearest};
 
 /// The version of the format that this program reads.
 pub const SCHEMA: u64 = 1;

@@ -8,6 +8,12 @@ pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
     ranked.filter(|(far, _)| *far <= most).min_by_key(|(far, _)| *far).map(|(_, name)| name)
 }
 
+/// ` (did you mean `daily`?)` where a name is near, else nothing: to stand behind the name that was typed.
+pub fn meant<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    let near = nearest(typed, names.into_iter().filter(|name| *name != typed));
+    near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default()
+}
+
 /// Letters inserted, dropped, changed, or neighbours swapped, between two words.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();

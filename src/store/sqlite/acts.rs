@@ -13,7 +13,7 @@ use crate::clock::Timestamp;
 use crate::job::{Columns, JobState};
 use crate::quota::decide::Usage;
 use crate::quota::rolling::Entries;
-use crate::quota::{LimitRule, Upstream};
+use crate::quota::{Limit, LimitRule, Upstream};
 use crate::store::{Act, Filter, Hold, Resolution, StoreError};
 
 pub(super) fn hold(txn: &Txn<'_>, hold: &Hold) -> rusqlite::Result<u64> {
@@ -215,12 +215,11 @@ pub(super) fn check_spend(
     limit: &str,
     key: &Columns,
 ) -> Result<(), StoreError> {
-    let declared = upstream
-        .limit(limit)
-        .filter(|l| matches!(l.rule, LimitRule::Budget(_) | LimitRule::Rolling(_)));
-    let Some(declared) = declared else {
+    let counts = |l: &&Limit| matches!(l.rule, LimitRule::Budget(_) | LimitRule::Rolling(_));
+    let Some(declared) = upstream.limit(limit).filter(counts) else {
+        let known = upstream.limits.iter().filter(counts).map(|l| l.name.clone()).collect();
         let (upstream, limit) = (upstream.name.clone(), limit.to_owned());
-        return Err(StoreError::NoSuchLimit { upstream, limit });
+        return Err(StoreError::NoSuchLimit { upstream, limit, known });
     };
     let complete = declared.key.iter().all(|name| key.contains_key(name));
     if complete && key.len() == declared.key.len() {

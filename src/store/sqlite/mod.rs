@@ -13,6 +13,7 @@
 //! | `body` | a kept answer, as it lies on disk |
 //! | `copies`, `restored` | copies made while others write, and copies that become the store |
 //! | `told` | holds that a person is told of, once |
+//! | `health` | whether file, disk and clocks are as they should be |
 //! | `tidy` | what nobody needs any more, and the room it took |
 
 mod acts;
@@ -21,6 +22,7 @@ mod body;
 mod claim;
 mod contract;
 mod copies;
+mod health;
 mod heard;
 mod inspect;
 mod instances;
@@ -51,6 +53,7 @@ use super::StoreError;
 use crate::clock::{Anchor, Clock, Now, Timeline, Timestamp};
 use crate::quota::{LimitRule, Upstream};
 pub use copies::{Aside, CopyError, backup, restore};
+pub use health::Health;
 pub use restored::Origin;
 use runners::RunnerLocks;
 pub use schema::is_store;
@@ -154,6 +157,15 @@ impl SqliteStore {
     /// The file.
     pub fn path(&self) -> &Path {
         &self.inner.path
+    }
+
+    /// Looks whether the file is whole and its surroundings are well; reads all of the file.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot answer.
+    pub fn examine(&self) -> Result<Health, StoreError> {
+        self.read(|conn, now| health::examine(conn, now, &self.inner.path, &self.inner.locks))
     }
 
     /// Makes a copy the store that is sent from, as the first runner on it would. `None`: it is no copy.

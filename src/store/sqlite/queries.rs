@@ -26,6 +26,7 @@ pub(super) const COPY_INTO: &str = "VACUUM INTO ?1";
 pub(super) const LEAVE_WAL: &str = "PRAGMA journal_mode = delete";
 pub(super) const BEGIN_ALONE: &str = "BEGIN EXCLUSIVE";
 pub(super) const QUICK_CHECK: &str = "PRAGMA quick_check(1)";
+pub(super) const QUICK_CHECK_ALL: &str = "PRAGMA quick_check";
 pub(super) const TABLE_COUNT: &str = "SELECT count(*) FROM sqlite_schema";
 
 // ---- the store's one row

@@ -45,3 +45,19 @@ pub struct RestoreArgs {
     #[arg(long)]
     pub trust: bool,
 }
+
+/// Looks for what is wrong.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  paceline doctor
+  paceline doctor --quiet || echo 'look at paceline'    # for cron
+  paceline doctor --json
+
+Looks at the store (is it whole, can it be written, has its disk room), at runners, clocks and time
+zone, at each quota file, at whether secrets are there (their names: no value is shown), and at what
+is held or unsure. No upstream is asked anything. A large store takes a while: all of it is read.
+
+Exit codes, the first that applies: 1 a fault of the store or the machine; 2 a config or quota file is
+wrong; 4 a secret is missing that jobs need, or something is held; 0 nothing is wrong. Warnings change
+no exit code.")]
+pub struct DoctorArgs {}

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use paceline::store::{Cursor, NoCursor};
 
-use super::select::{Pair, Select};
+use super::select::{Pair, Select, reason};
 use crate::render::time::Moment;
 
 /// Shows how things stand.
@@ -86,7 +86,7 @@ pub struct LogArgs {
     #[arg(long, value_name = "NAME")]
     pub load: Option<String>,
     /// That came to this reason, such as not_found
-    #[arg(long, value_name = "REASON")]
+    #[arg(long, value_name = "REASON", value_parser = reason)]
     pub reason: Option<String>,
     /// Of a job whose column has this value; may be given more than once
     #[arg(long = "where", value_name = "COLUMN=VALUE")]

@@ -7,6 +7,7 @@
 //! | `look` | commands that show |
 //! | `act` | commands that change jobs and partitions |
 //! | `care` | looking after the store and its surroundings |
+//! | `init` | a first quota file |
 //! | `tools` | quota files, readings, calendars |
 //! | `select` | which jobs |
 
@@ -14,6 +15,7 @@ pub mod act;
 pub mod add;
 pub mod care;
 pub mod global;
+pub mod init;
 pub mod look;
 pub mod run;
 pub mod select;
@@ -100,6 +102,10 @@ pub enum Command {
     Backup(care::BackupArgs),
     /// Make a copy the store
     Restore(care::RestoreArgs),
+    /// Tell what is wrong here: store, disk, clocks, quota files, secrets, holds
+    Doctor(care::DoctorArgs),
+    /// Write a first quota file, from a few questions or flags
+    Init(Box<init::InitArgs>),
     /// Play the whole thing against a practice upstream on this machine
     Demo(crate::demo::DemoArgs),
     /// Print what has a shell complete commands and flags

@@ -2,6 +2,8 @@
 
 use clap::Args;
 use paceline::job::{Columns, JobId, JobState};
+use paceline::quota::declare::meant;
+use paceline::reading::Reason;
 use paceline::store::Filter;
 
 use crate::exit::wrong;
@@ -34,6 +36,23 @@ pub fn columns(pairs: &[Pair]) -> Columns {
     pairs.iter().map(|pair| (pair.name.clone(), pair.value.clone())).collect()
 }
 
+/// Reasons that are no reading of an answer.
+const OWN_REASONS: [&str; 6] =
+    ["cancelled", "deadline", "lost", "never_fits", "replaced", "resolved"];
+
+/// A reason's name.
+pub fn reason(text: &str) -> Result<String, String> {
+    let known = || Reason::ALL.into_iter().map(Reason::name).chain(OWN_REASONS);
+    match known().any(|name| name == text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!(
+            "`{text}` is no reason{}; `paceline help read` lists those of answers, and there are {}",
+            meant(text, known()),
+            OWN_REASONS.join(", ")
+        )),
+    }
+}
+
 /// Jobs picked by what they have in common: all that is given must fit.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Which jobs")]
@@ -48,7 +67,7 @@ pub struct Select {
     #[arg(long, value_name = "STATE", value_delimiter = ',')]
     pub state: Vec<JobState>,
     /// Whose last answer had this reason, such as not_found
-    #[arg(long, value_name = "REASON")]
+    #[arg(long, value_name = "REASON", value_parser = reason)]
     pub reason: Option<String>,
     /// Whose column has this value; may be given more than once
     #[arg(long = "where", value_name = "COLUMN=VALUE")]

@@ -1,8 +1,10 @@
 //! Acting on jobs: by number, or on all that a filter finds, once somebody said yes.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, Write as _};
 
-use paceline::job::{JobId, JobState};
+use paceline::job::{Columns, JobId, JobState};
+use paceline::quota::declare::meant;
 use paceline::store::sqlite::SqliteStore;
 use paceline::store::{Act, Filter, Resolution, Store};
 use serde_json::json;
@@ -81,6 +83,11 @@ pub async fn check_names(
     for name in &filter.upstreams {
         context.check_name(store, name).await?;
     }
+    check_load(filter, store).await?;
+    check_columns(filter, store, context).await
+}
+
+async fn check_load(filter: &Filter, store: &SqliteStore) -> anyhow::Result<()> {
     let Some(load) = &filter.load else { return Ok(()) };
     if store.is_load(load.clone()).await? {
         return Ok(());
@@ -89,9 +96,52 @@ pub async fn check_names(
     if loads.is_empty() {
         return Ok(());
     }
-    let near = paceline::quota::declare::nearest(load, loads.iter().map(|l| l.name.as_str()));
-    let meant = near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
+    let meant = meant(load, loads.iter().map(|load| load.name.as_str()));
     wrong(format!("there is no load `{load}`{meant}; `paceline loads` lists them"))
+}
+
+/// Jobs whose columns are looked at for the name that was meant.
+const LOOKED_AT: u64 = 200;
+
+/// A column that no job has, where one of nearly that name is there.
+async fn check_columns(
+    filter: &Filter,
+    store: &SqliteStore,
+    context: &Context,
+) -> anyhow::Result<()> {
+    let one = Filter { limit: Some(1), ..filter.clone() };
+    if filter.columns.is_empty() || !store.jobs(one, Default::default()).await?.is_empty() {
+        return Ok(());
+    }
+    let others = Filter { columns: Default::default(), limit: Some(LOOKED_AT), ..filter.clone() };
+    let jobs = store.jobs(others, Default::default()).await?;
+    let mut known: BTreeSet<String> =
+        jobs.into_iter().flat_map(|job| job.columns.into_keys()).collect();
+    for upstream in context.declared(store).await?.into_values() {
+        known.extend(upstream.columns.keys().cloned());
+    }
+    for name in filter.columns.keys().filter(|name| !known.contains(*name)) {
+        let meant = meant(name, known.iter().map(String::as_str));
+        if !meant.is_empty() {
+            return wrong(format!("no job that is looked at has a column `{name}`{meant}"));
+        }
+    }
+    Ok(())
+}
+
+/// Of a key that names a column by which the upstream does not tell jobs apart: which it does.
+pub fn odd_key(upstream: &str, key: &Columns, context: &Context) -> Option<String> {
+    let declared = context.upstream(upstream).ok()?;
+    let known: Vec<&str> = declared.partition_columns().into_iter().collect();
+    let name = key.keys().find(|name| !known.contains(&name.as_str()))?;
+    Some(match known.as_slice() {
+        [] => format!("{upstream} tells no jobs apart by `{name}`: leave --key out"),
+        known => format!(
+            "{upstream} does not tell jobs apart by `{name}`{}, but by {}",
+            meant(name, known.iter().copied()),
+            known.join(", ")
+        ),
+    })
 }
 
 /// Why one job named by its number is not acted on.

@@ -3,6 +3,7 @@
 use paceline::store::{Hold, Store as _};
 use serde_json::json;
 
+use super::act::odd_key;
 use crate::args::act::HoldArgs;
 use crate::args::select::columns;
 use crate::context::Context;
@@ -17,7 +18,7 @@ pub async fn run(args: HoldArgs, context: &Context) -> anyhow::Result<Exit> {
         return wrong("--why is empty: say why, for whoever finds it held");
     }
     let key = columns(&args.key);
-    let whole = key.is_empty();
+    let (whole, asked) = (key.is_empty(), key.clone());
     let hold = Hold {
         upstream: args.upstream.clone(),
         key,
@@ -27,7 +28,9 @@ pub async fn run(args: HoldArgs, context: &Context) -> anyhow::Result<Exit> {
     };
     let partitions = store.hold(hold).await?;
     if !whole && partitions == 0 {
-        return wrong(format!("{} has no jobs with that key, so nothing is held", args.upstream));
+        let why = odd_key(&args.upstream, &asked, context);
+        let why = why.unwrap_or_else(|| format!("{} has no jobs with that key", args.upstream));
+        return wrong(format!("{why}; nothing is held"));
     }
     if context.global.json {
         context.out.json(&json!({ "upstream": args.upstream, "partitions": partitions }))?;

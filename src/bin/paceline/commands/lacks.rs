@@ -46,9 +46,7 @@ pub fn lacks(upstream: &Upstream, args: &AddArgs) -> Vec<Unset> {
 /// The variables that an upstream's calls take secrets from and that are not set here; `more` are
 /// templates beside those of its quota file.
 pub fn unset<'t>(upstream: &'t Upstream, more: impl Iterator<Item = &'t String>) -> Vec<Unset> {
-    let request = &upstream.request;
-    let own = request.url.iter().chain(upstream.body()).chain(request.headers.values());
-    let own = own.chain(upstream.auth.iter().flat_map(Auth::templates)).chain(more);
+    let own = own(upstream).chain(more);
     let mut all: BTreeMap<String, Unset> = BTreeMap::new();
     for (name, credential) in &upstream.credentials {
         for missing in missing(credential.secret.values()) {
@@ -62,13 +60,34 @@ pub fn unset<'t>(upstream: &'t Upstream, more: impl Iterator<Item = &'t String>)
     all.into_values().collect()
 }
 
+/// The variables and files that an upstream's calls take secrets from.
+pub fn named(upstream: &Upstream) -> BTreeSet<Secret> {
+    let credentials = upstream.credentials.values().flat_map(|one| one.secret.values());
+    secrets(own(upstream).chain(credentials)).into_iter().filter(is_outside).collect()
+}
+
+fn is_outside(secret: &Secret) -> bool {
+    matches!(secret, Secret::Env(_) | Secret::File(_))
+}
+
+/// Templates that all calls of an upstream are made of.
+fn own(upstream: &Upstream) -> impl Iterator<Item = &String> {
+    let request = &upstream.request;
+    let own = request.url.iter().chain(upstream.body()).chain(request.headers.values());
+    own.chain(upstream.auth.iter().flat_map(Auth::templates))
+}
+
+fn secrets<'t>(templates: impl Iterator<Item = &'t String>) -> BTreeSet<Secret> {
+    let templates = templates.filter_map(|text| Template::parse(text).ok());
+    templates
+        .flat_map(|template| template.secrets().into_iter().cloned().collect::<Vec<_>>())
+        .collect()
+}
+
 fn missing<'t>(templates: impl Iterator<Item = &'t String>) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    for template in templates.filter_map(|text| Template::parse(text).ok()) {
-        names.extend(template.secrets().into_iter().filter_map(|secret| match secret {
-            Secret::Env(name) if paceline::secrets::variable(name).is_none() => Some(name.clone()),
-            _ => None,
-        }));
-    }
-    names
+    let unset = |secret| match secret {
+        Secret::Env(name) if paceline::secrets::variable(&name).is_none() => Some(name),
+        _ => None,
+    };
+    secrets(templates).into_iter().filter_map(unset).collect()
 }

@@ -33,6 +33,7 @@ pub async fn run(args: LogArgs, context: &Context) -> anyhow::Result<Exit> {
         upstreams: upstreams.clone(),
         load: args.load.clone(),
         url: args.url.clone(),
+        columns: columns(&args.columns),
         ..Filter::default()
     };
     check_names(&jobs, &store, context).await?;

@@ -8,8 +8,10 @@ mod budget;
 mod calendar;
 mod cancel;
 mod completions;
+mod doctor;
 mod forecast;
 mod hold;
+mod init;
 mod jobs;
 mod lacks;
 mod loads;
@@ -37,7 +39,10 @@ use crate::exit::Exit;
 
 /// Does what was asked for.
 pub async fn run(command: Command, context: &Context) -> anyhow::Result<Exit> {
-    if !matches!(command, Command::Demo(_) | Command::Completions(_) | Command::Man(_)) {
+    if !matches!(
+        command,
+        Command::Demo(_) | Command::Completions(_) | Command::Man(_) | Command::Init(_)
+    ) {
         context.check_quotas()?;
     }
     match command {
@@ -65,6 +70,8 @@ pub async fn run(command: Command, context: &Context) -> anyhow::Result<Exit> {
         Command::Calendar(args) => calendar::run(&args, context),
         Command::Backup(args) => backup::run(args, context).await,
         Command::Restore(args) => restore::run(args, context).await,
+        Command::Doctor(args) => doctor::run(args, context).await,
+        Command::Init(args) => init::run(*args, context),
         Command::Demo(args) => crate::demo::run(&args, context).await,
         Command::Completions(args) => completions::run(&args, context),
         Command::Man(args) => man::run(&args, context),

@@ -3,6 +3,7 @@
 use paceline::store::Store as _;
 use serde_json::json;
 
+use super::act::odd_key;
 use crate::args::act::ResumeArgs;
 use crate::args::select::columns;
 use crate::context::Context;
@@ -13,12 +14,16 @@ use crate::render::text::count;
 pub async fn run(args: ResumeArgs, context: &Context) -> anyhow::Result<Exit> {
     let store = context.store()?;
     context.check_name(&store, &args.upstream).await?;
-    let resumed = store.resume(args.upstream.clone(), columns(&args.key)).await?;
+    let key = columns(&args.key);
+    let resumed = store.resume(args.upstream.clone(), key.clone()).await?;
     if context.global.json {
         context.out.json(&json!({ "upstream": args.upstream, "resumed": resumed }))?;
     } else if !context.global.quiet {
         let text = match resumed {
-            0 => format!("nothing of {} was held", args.upstream),
+            0 => match odd_key(&args.upstream, &key, context) {
+                Some(why) => format!("nothing was held: {why}"),
+                None => format!("nothing of {} was held", args.upstream),
+            },
             _ if args.key.is_empty() => {
                 format!(
                     "{} goes on; where it was refused, one job goes before the rest",

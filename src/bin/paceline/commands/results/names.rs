@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use paceline::output::table::{CURSOR, Kind};
-use paceline::quota::declare::nearest;
+use paceline::quota::declare::meant;
 use paceline::report::jobs::{RESULT_FIELDS, RESULT_RESERVED};
 use paceline::store::sqlite::SqliteStore;
 use paceline::store::{Filter, Store as _};
@@ -116,8 +116,7 @@ async fn check(
     let found = store.result_names(filter.clone()).await?;
     known.extend(found.fields.into_iter().chain(found.columns));
     let Some(name) = asked.iter().find(|name| is_unknown(&known, name)) else { return Ok(()) };
-    let near = nearest(name, known.iter().map(String::as_str));
-    let meant = near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
+    let meant = meant(name, known.iter().map(String::as_str));
     wrong(format!(
         "no result has a field `{name}`{meant}: it is no column of these jobs, and was not taken from their \
          answers by [results]; `--field {name}=/POINTER` takes it from answers that were kept"
@@ -130,8 +129,7 @@ pub async fn check_column(name: &str, filter: &Filter, store: &SqliteStore) -> a
     if known.is_empty() || known.iter().any(|column| column == name) {
         return Ok(());
     }
-    let near = nearest(name, known.iter().map(String::as_str));
-    let meant = near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
+    let meant = meant(name, known.iter().map(String::as_str));
     wrong(format!(
         "--latest-by: no result has a column `{name}`{meant}; there are: {}",
         known.join(", ")
