@@ -12,6 +12,8 @@ mod bad_input;
 mod bench;
 #[path = "cli/care.rs"]
 mod care;
+#[path = "cli/examples.rs"]
+mod examples;
 #[path = "cli/history.rs"]
 mod history;
 #[path = "cli/init.rs"]

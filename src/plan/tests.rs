@@ -143,7 +143,7 @@ fn the_most_particular_credential_that_agrees_is_used() {
     assert_eq!(plan(KEYED, &row).unwrap().columns["credential"], "shop");
     let options = AddOptions { credential: Some("sho".to_owned()), ..AddOptions::default() };
     let error = plan_with(KEYED, options, &[]).unwrap_err();
-    let told = "there is no credential `sho`; write --credential with one of all, shop";
+    let told = "there is no credential `sho` (did you mean `shop`?); write --credential with one of all, shop";
     assert_eq!(error.to_string(), told);
 }
 

@@ -35,6 +35,7 @@ use story::{Listener, Story};
 /// catalogue of 320 books, sends what may be sent, and tells what the server saw and what must wait.
 /// Ends with 0 where the server refused nothing of Paceline's making.
 #[derive(Clone, Debug, Default, clap::Args)]
+#[command(after_help = "Examples:\n  paceline demo\n  paceline demo --keep ./demo")]
 pub struct DemoArgs {
     /// Keep quota file, catalogue and store in this folder, to look at them afterwards
     #[arg(long, value_name = "DIR")]

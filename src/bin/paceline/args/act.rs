@@ -24,8 +24,9 @@ pub struct Targets {
 /// Queues jobs again.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
+  paceline retry --reason transient --yes
+  paceline retry --load autumn
   paceline retry 4711
-  paceline retry --load autumn --reason transient --yes
 
 A filter without --state takes failed and expired jobs.")]
 pub struct RetryArgs {
@@ -36,7 +37,9 @@ pub struct RetryArgs {
 
 /// Withdraws queued jobs.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  paceline cancel 4711\n  paceline cancel --load autumn --yes")]
+#[command(
+    after_help = "Examples:\n  paceline cancel --upstream indexnow --yes\n  paceline cancel --load autumn\n  paceline cancel 4711"
+)]
 pub struct CancelArgs {
     /// Which.
     #[command(flatten)]
@@ -46,8 +49,8 @@ pub struct CancelArgs {
 /// Ends unsure jobs.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  paceline resolve 4711 --as done
-  paceline resolve --upstream shop --as queued --yes")]
+  paceline resolve --upstream indexnow --as queued --yes
+  paceline resolve 4711 --as done")]
 pub struct ResolveArgs {
     /// How they ended: `queued` sends them again
     #[arg(long = "as", value_enum, value_name = "END")]
@@ -71,6 +74,7 @@ pub enum End {
 /// Changes queued jobs.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
+  paceline set --upstream indexnow --priority 9 --yes
   paceline set 4711 --priority 9
   paceline set --load autumn --deadline 2026-12-24 --yes
   paceline set --load autumn --deadline none --yes")]
@@ -126,7 +130,7 @@ pub struct PruneArgs {
 /// Stops something until a person acts.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  paceline hold distributor --why 'their maintenance, until Monday'
+  paceline hold indexnow --why 'the site is being moved'
   paceline hold bing-webmaster --key siteUrl=https://www.example.com/ --why 'site moved'")]
 pub struct HoldArgs {
     /// The upstream
@@ -142,7 +146,7 @@ pub struct HoldArgs {
 /// Lets go what was held.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  paceline resume distributor
+  paceline resume indexnow
   paceline resume bing-webmaster --key siteUrl=https://www.example.com/
 
 Each partition sends one call before the rest goes.")]

@@ -115,7 +115,7 @@ Examples:
   sort -u urls.txt | paceline add indexnow -
   paceline add distributor --csv catalogue.csv --load autumn --dry-run
   paceline add distributor --csv prices.txt --columns isbn,price --delimiter ';' --rejects bad.txt
-  paceline add --to indexnow --to bing-webmaster --sitemap https://www.example.com/sitemap.xml --changed
+  paceline add --to indexnow --to bing-webmaster --sitemap https://example.com/map.xml --changed
   paceline add distributor --csv catalogue.csv.gz --dedupe day --replace --priority-from checked_at
   paceline add shop --jsonl requests.jsonl
   paceline add shop --csv items.csv --url 'https://api.shop.example/v1/items/{id}' --deadline 2h

@@ -19,7 +19,9 @@ pub struct StatusArgs {
 
 /// Tells what holds something back.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  paceline why 4711\n  paceline why google-indexing")]
+#[command(
+    after_help = "Examples:\n  paceline why indexnow\n  paceline why 4711\n  paceline why https://www.example.com/new-page"
+)]
 pub struct WhyArgs {
     /// A job's number, its URL, or an upstream
     #[arg(value_name = "JOB|UPSTREAM")]
@@ -29,9 +31,9 @@ pub struct WhyArgs {
 /// Lists jobs.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
+  paceline jobs --state queued --limit 20
   paceline jobs --load autumn --state failed
-  paceline jobs --upstream distributor --where isbn=9780000000002 --json
-  paceline jobs --state queued --limit 20")]
+  paceline jobs --upstream distributor --where isbn=9780000000002 --json")]
 pub struct JobsArgs {
     /// These jobs
     #[arg(value_name = "JOB")]
@@ -50,7 +52,7 @@ pub struct JobsArgs {
 /// Shows one job.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  paceline show 4711\n  paceline show https://www.example.com/new-page --json"
+    after_help = "Examples:\n  paceline show https://www.example.com/new-page\n  paceline show 4711 --json"
 )]
 pub struct ShowArgs {
     /// A job's number, or a URL (its latest job)
@@ -66,7 +68,8 @@ pub struct LoadsArgs {}
 /// Lists attempts.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  paceline log distributor --since 1h
+  paceline log --since 1h
+  paceline log distributor
   paceline log --url https://www.example.com/new-page --since 2d
   paceline log --load autumn --reason rate_limited
   paceline log --since 2026-11-30 --csv > log.csv
@@ -106,8 +109,8 @@ pub struct LogArgs {
   paceline forecast distributor --load autumn
   paceline forecast google-indexing --count 1200000
 
-The limits are asked as `run` asks them, on a clock that jumps. Calls are taken to be answered at once and
-as wished; jobs that wait for a person are left out.")]
+The limits are asked as `run` asks them, on a clock that jumps. Calls are taken to be answered at
+once and as wished; jobs that wait for a person are left out.")]
 pub struct ForecastArgs {
     /// These upstreams only [default: all that have jobs]
     #[arg(value_name = "UPSTREAM")]
@@ -133,7 +136,7 @@ impl ForecastArgs {
 /// Tells what was sent and what was refused.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  paceline report distributor
+  paceline report
   paceline report distributor --since 1d --json
 
 A refusal counts as within the declared limits where all that was sent up to then, refused calls
@@ -149,7 +152,7 @@ pub struct ReportArgs {
 /// Writes answers.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  paceline results --load autumn > autumn.csv
+  paceline results > results.csv
   paceline results --upstream distributor --format jsonl --after \"$(cat cursor)\"
   paceline results --upstream distributor --latest-by isbn --fields isbn,stock,finished_at
   paceline results --load autumn --field pages=/volume/pages
@@ -234,7 +237,7 @@ pub enum Format {
 #[command(after_help = "Examples:
   paceline budget
   paceline budget google-indexing --json
-  paceline budget spend google-indexing 12 --key credential=main")]
+  paceline budget spend google-indexing 12")]
 pub struct BudgetArgs {
     /// What to do.
     #[command(subcommand)]
@@ -248,12 +251,16 @@ pub struct BudgetArgs {
 #[derive(Debug, Subcommand)]
 pub enum BudgetCommand {
     /// Show what is spent and left, and the reset
+    #[command(after_help = "Example:\n  paceline budget show")]
     Show {
         /// These upstreams only
         #[arg(value_name = "UPSTREAM")]
         upstreams: Vec<String>,
     },
     /// Record units that were spent elsewhere; fewer with a negative number
+    #[command(after_help = "Examples:
+  paceline budget spend google-request-indexing 3 --key siteUrl=https://www.example.com/
+  paceline budget spend shop -3 --limit daily")]
     Spend {
         /// The upstream
         upstream: String,

@@ -43,6 +43,7 @@ pub struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   paceline add indexnow https://www.example.com/new-page
+  paceline init                                     # a first quota file
   paceline add distributor --csv catalogue.csv
   paceline run
   paceline status
@@ -54,7 +55,7 @@ held until a person acts, 75 work must wait, 130 interrupted.";
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Queue jobs: from arguments, lines, or a CSV file
+    /// Queue jobs: from arguments, lines, CSV, JSON lines or sitemaps
     Add(Box<add::AddArgs>),
     /// Send what may be sent, and wait for what may not yet
     Run(run::RunArgs),
@@ -112,4 +113,30 @@ pub enum Command {
     Completions(tools::CompletionsArgs),
     /// Print the manual page, or write one for each command into a folder
     Man(tools::ManArgs),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    /// A command and all of its own.
+    fn all(command: &clap::Command) -> Vec<&clap::Command> {
+        let own = command.get_subcommands().flat_map(all);
+        std::iter::once(command).chain(own).collect()
+    }
+
+    #[test]
+    fn what_stands_below_the_flags_is_as_it_was_written() {
+        let program = Cli::command();
+        for command in all(&program) {
+            let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let name = command.get_name();
+            assert!(text.starts_with("Example"), "{name} has no example first");
+            // Wider lines are broken where they are shown, and what is pasted from there with them.
+            let wide: Vec<_> = text.lines().filter(|line| line.chars().count() > 100).collect();
+            assert!(wide.is_empty(), "{name}: {wide:?}");
+        }
+    }
 }

@@ -7,6 +7,10 @@ use crate::render::time::Moment;
 
 /// Quota files.
 #[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  paceline quotas list
+  paceline quotas show indexnow --origin
+  paceline quotas check")]
 pub struct QuotasArgs {
     /// What to do.
     #[command(subcommand)]
@@ -42,7 +46,7 @@ pub enum QuotasCommand {
 /// Readings.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:
-  echo '{\"url\": \"https://api.example.com/v1\", \"status\": 429, \"headers\": [[\"Retry-After\", \"120\"]], \"body\": \"\"}' | paceline read
+  echo '{\"url\":\"https://a.example\",\"status\":429,\"headers\":[[\"Retry-After\",\"120\"]]}' | paceline read
 
 In, one object a line: {\"id\"?, \"upstream\"?, \"method\", \"url\", \"received_at\",
 \"status\", \"headers\": [[name, value]...], \"body\"}. Out: {\"id\", \"reason\", \"retryable\",
@@ -92,7 +96,7 @@ fn per(text: &str) -> Result<Per, String> {
 /// Shell completions.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  paceline completions bash > ~/.local/share/bash-completion/completions/paceline
+  source <(paceline completions bash)                    # in ~/.bashrc, for ever
   paceline completions zsh > ~/.zfunc/_paceline          # a folder that is in $fpath
   paceline completions fish > ~/.config/fish/completions/paceline.fish")]
 pub struct CompletionsArgs {
