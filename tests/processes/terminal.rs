@@ -135,3 +135,12 @@ fn a_first_quota_file_is_asked_for() {
         assert!(ran.stdout.contains(told), "{told}: {ran}");
     }
 }
+
+#[test]
+fn colours_are_left_out_where_nobody_wants_them() {
+    let mut world = World::new(Config::new());
+    let coloured = |world: &World| world.watch(&["--help"]).finish().1.contains("\u{1b}[");
+    assert!(coloured(&world), "a terminal gets colours");
+    world.environment.push(("NO_COLOR".to_owned(), "1".to_owned()));
+    assert!(!coloured(&world));
+}

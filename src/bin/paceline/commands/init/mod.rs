@@ -91,6 +91,9 @@ fn tell(file: &Path, upstream: &Upstream, context: &Context) -> anyhow::Result<(
         return context.out.json(&json!({ "name": upstream.name, "file": file, "next": next }));
     }
     let name = &upstream.name;
+    if context.global.quiet {
+        return Ok(());
+    }
     context.out.text(&format!("{} is written", file.display()))?;
     context.note(&format!("check it: paceline quotas check {name}\nnext:     {next}"));
     Ok(())
