@@ -26,6 +26,8 @@ mod look;
 mod manners;
 #[path = "cli/names.rs"]
 mod names;
+#[path = "cli/packages.rs"]
+mod packages;
 #[path = "cli/rows.rs"]
 mod rows;
 #[path = "cli/run.rs"]

@@ -111,7 +111,12 @@ impl Bench {
 
     /// The program, set up for this folder.
     pub fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_paceline"));
+        self.command_of(env!("CARGO_BIN_EXE_paceline"))
+    }
+
+    /// Any program, set up for this folder.
+    pub fn command_of(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
         command
             .current_dir(self.folder.path())
             .env_clear()
