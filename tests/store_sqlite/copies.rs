@@ -223,11 +223,29 @@ fn a_store_is_replaced_on_request_and_kept() {
     let aside = put(true).unwrap().unwrap();
     assert_eq!(super::queued(&folder.open().unwrap()), 2);
     assert_eq!(super::queued(&folder.open_at(&aside, false).unwrap()), 5);
+    let again = put(true).unwrap().unwrap();
+    assert_ne!(again, aside, "in the same second: what was kept stays");
     std::fs::write(folder.folder.path().join("text.db"), "no store").unwrap();
     let text = folder.folder.path().join("text.db");
     let error = restore(&text, &to, &folder.clock, (true, false)).unwrap_err();
     assert!(matches!(error, CopyError::Store(StoreError::NotAStore { .. })), "{error}");
     assert_eq!(super::queued(&folder.open().unwrap()), 2);
+}
+
+#[test]
+fn the_log_of_a_store_that_is_gone_is_not_read() {
+    let folder = Folder::new();
+    let w = folder.world(FREE, false);
+    w.add(2, &[]);
+    folder.copy("copy.db").unwrap();
+    w.add(500, &[]);
+    let log = folder.folder.path().join("queue.db-wal");
+    let lost = std::fs::read(&log).unwrap();
+    assert!(!lost.is_empty());
+    let second = folder.folder.path().join("second.db");
+    std::fs::write(second.with_extension("db-wal"), lost).unwrap();
+    restore(&folder.folder.path().join("copy.db"), &second, &folder.clock, (false, true)).unwrap();
+    assert_eq!(super::queued(&folder.open_at(&second, false).unwrap()), 2);
 }
 
 #[test]

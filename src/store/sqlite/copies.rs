@@ -102,21 +102,33 @@ pub fn restore(
     };
     marked.map_err(|error| unwritable(path, error))?;
     if !there {
-        // What an empty file would be, is made anew.
-        let _ = std::fs::remove_file(path);
+        // An empty file is no store, and the log of one that is gone must not be read into this one.
+        for end in ["", "-wal", "-shm"] {
+            let _ = std::fs::remove_file(format!("{}{end}", path.display()));
+        }
         return partial.become_file(path).map(|()| None);
     }
-    let aside = PathBuf::from(format!(
-        "{}.before-restore-{}",
-        path.display(),
-        clock.wall().to_utc().format("%Y%m%dT%H%M%SZ")
-    ));
     let alone = alone_with(path)?;
-    std::fs::hard_link(path, &aside).map_err(|error| unwritable(&aside, error))?;
+    let aside = set_aside(path, clock)?;
     std::fs::rename(&partial.0, path).map_err(failed)?;
     drop(alone);
     sync_folder(path).map_err(failed)?;
     Ok(Some(aside))
+}
+
+/// A second name for the store that is replaced, which nothing has yet.
+fn set_aside(path: &Path, clock: &dyn Clock) -> Result<PathBuf, CopyError> {
+    let stamp = clock.wall().to_utc().format("%Y%m%dT%H%M%SZ");
+    let plain = format!("{}.before-restore-{stamp}", path.display());
+    let more = (2..100).map(|n| format!("{plain}-{n}"));
+    for name in std::iter::once(plain.clone()).chain(more).map(PathBuf::from) {
+        match std::fs::hard_link(path, &name) {
+            Ok(()) => return Ok(name),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(unwritable(&name, error)),
+        }
+    }
+    Err(CopyError::Exists(PathBuf::from(plain)))
 }
 
 /// Says in a copy that it is one; at the instant given, or at the latest that it knows. One that is marked
