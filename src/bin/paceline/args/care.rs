@@ -12,7 +12,9 @@ use clap::{Args, ValueHint};
 
 The copy is one moment of the store, whatever is written meanwhile, readable by you alone and on
 disk when the command ends. A file that is there already is left as it is. The copy is a store
-itself: look into it with --store. `paceline help restore` says what happens when one is put back.")]
+itself: look into it with --store. `paceline help restore` says what happens when one is put back.
+
+--json: {\"store\", \"file\", \"bytes\"}.")]
 pub struct BackupArgs {
     /// The new file
     #[arg(value_hint = ValueHint::FilePath)]
@@ -33,7 +35,9 @@ copy. Say --trust where nothing was sent since the copy was made: then its count
 
 A copy of `paceline backup` that is put in place by other means, with cp or mv, does the same when
 the first run begins on it. Only copies made by other means do not know that they are copies:
-restore those with this command.")]
+restore those with this command.
+
+--json: {\"store\", \"kept\": where the store went that was there, \"copied_at\", \"unsure\": jobs}.")]
 pub struct RestoreArgs {
     /// The copy; it stays as it is
     #[arg(required_unless_present = "trust", value_hint = ValueHint::FilePath)]
@@ -56,6 +60,8 @@ pub struct RestoreArgs {
 Looks at the store (is it whole, can it be written, has its disk room), at runners, clocks and time
 zone, at each quota file, at whether secrets are there (their names: no value is shown), and at what
 is held or unsure. No upstream is asked anything. A large store takes a while: all of it is read.
+
+--json: {\"checks\": [{\"name\", \"status\": \"ok\"|\"warning\"|\"wrong\", \"detail\", \"fix\"}], \"exit\"}.
 
 Exit codes, the first that applies: 1 a fault of the store or the machine; 2 a config or quota file
 is wrong; 4 a secret is missing that jobs need, or something is held; 0 nothing is wrong. Warnings
