@@ -12,6 +12,7 @@ CREATE TABLE store (
     skew        INTEGER NOT NULL DEFAULT 0,  -- wall time less store time, when last looked at
     block_seq   INTEGER NOT NULL DEFAULT 0,  -- rises with each block, hold and release of one
     call_seq    INTEGER NOT NULL DEFAULT 0,  -- the last call id given out; none is used twice
+    job_seq     INTEGER NOT NULL DEFAULT 0,  -- no job up to this one is made: some were pruned
     news_seq    INTEGER NOT NULL DEFAULT 0,  -- rises whenever something may go that could not before
     copied_at   INTEGER,                     -- wall time; of a copy that nobody has sent from yet
     restored_at INTEGER,                     -- when a copy became the store: what a window of then ...

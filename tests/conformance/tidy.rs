@@ -61,7 +61,7 @@ pub fn pruning_takes_what_is_too_old_and_the_room_is_given_back<S: Store>(make: 
     let mut job = w.job(&[("isbn", "once")]);
     job.dedupe = Dedupe::Ever;
     w.add_jobs(vec![job.clone()]);
-    w.add(59, &[]);
+    let last = w.add(59, &[])[58];
     let calls = w.claim(60);
     for (at, call) in calls.iter().enumerate() {
         let reason = if at % 3 == 0 { Reason::Ok } else { Reason::NotFound };
@@ -94,6 +94,8 @@ pub fn pruning_takes_what_is_too_old_and_the_room_is_given_back<S: Store>(make: 
     }
     assert!(given > 60 * 10_000, "{given} bytes of 60 bodies");
     assert_eq!(w.add_jobs(vec![job]).duplicates, 1, "for ever outlasts its job");
+    let new = w.add(2, &[]);
+    assert!(last < new[0] && new[0] < new[1], "a pruned job's number is no other's: {new:?}");
 }
 
 pub fn a_result_has_the_body_of_its_last_attempt_alone<S: Store>(make: Make<'_, S>) {

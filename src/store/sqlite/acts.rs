@@ -186,7 +186,10 @@ pub(super) fn act(txn: &Txn<'_>, filter: &Filter, act: &Act) -> rusqlite::Result
             deadline_at.map(|at| at.map(Timestamp::as_nanos)),
             due_at.map(Timestamp::as_nanos),
         ),
-        Act::Prune => (queries::PRUNE.to_owned(), Vec::new()),
+        Act::Prune => {
+            conn.execute(queries::STORE_SET_JOB_SEQ, [])?;
+            (queries::PRUNE.to_owned(), Vec::new())
+        }
     };
     let sql = queries::act_where(&sql, &condition);
     let mut args = own;

@@ -97,6 +97,8 @@ struct Addition<'t> {
     shape_of: HashMap<Request, usize>,
     /// Partitions that lost a job to a newer one.
     shrunk: BTreeSet<i64>,
+    /// The next job's number, where the table would give one out again.
+    next_id: Option<i64>,
 }
 
 /// A partition that got jobs, with the best priority and the earliest due instant of these.
@@ -141,6 +143,7 @@ impl<'t> Addition<'t> {
             shapes: Vec::new(),
             shape_of: HashMap::new(),
             shrunk: BTreeSet::new(),
+            next_id: txn.conn.query_row(queries::STORE_NEXT_JOB, [], |row| row.get(0)).optional()?,
         })
     }
 
@@ -197,6 +200,7 @@ impl<'t> Addition<'t> {
         let priority = left.map_or(job.priority, |old| old.priority);
         let mut insert = self.txn.conn.prepare_cached(queries::JOB_ADD)?;
         let added = insert.execute(named_params! {
+            ":id": self.next_id,
             ":upstream": self.upstream_id, ":partition": at.id, ":load": self.load_id,
             ":shape": shape.id, ":url": job.request.url, ":columns": to_json(&job.columns),
             ":priority": priority, ":due": due_at.as_nanos(),
@@ -207,6 +211,7 @@ impl<'t> Addition<'t> {
             return Ok(Fate::Duplicate);
         }
         let id = JobId(self.txn.conn.last_insert_rowid());
+        self.next_id = None;
         if let Some(key) = &dedupe {
             self.mark(job.dedupe, key)?;
             self.note_lastmod(job, key, id)?;

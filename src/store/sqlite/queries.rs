@@ -40,6 +40,11 @@ pub(super) const STORE_SEQS: &str = "SELECT block_seq, call_seq FROM store";
 pub(super) const STORE_NEWS: &str = "SELECT news_seq FROM store";
 pub(super) const STORE_BUMP_NEWS: &str = "UPDATE store SET news_seq = news_seq + 1";
 pub(super) const STORE_SET_CALL_SEQ: &str = "UPDATE store SET call_seq = ?1";
+pub(super) const STORE_SET_JOB_SEQ: &str =
+    "UPDATE store SET job_seq = max(job_seq, (SELECT coalesce(max(id), 0) FROM job))";
+/// The number of the next job, where the table would give one out again.
+pub(super) const STORE_NEXT_JOB: &str = "SELECT job_seq + 1 FROM store
+    WHERE job_seq > (SELECT coalesce(max(id), 0) FROM job)";
 pub(super) const STORE_PEEK: &str = "SELECT block_seq, news_seq FROM store";
 pub(super) const STORE_BUMP_BLOCK: &str = "UPDATE store SET block_seq = block_seq + 1";
 
@@ -135,9 +140,9 @@ pub(super) const PARTITION_GROWN: &str = "UPDATE partition SET
                  WHEN :due <= :now THEN 'ready' ELSE 'timed' END
     WHERE id = :id AND :due < 9223372036854775807";
 pub(super) const JOB_ADD: &str =
-    "INSERT INTO job (upstream_id, partition_id, load_id, shape_id, url,
+    "INSERT INTO job (id, upstream_id, partition_id, load_id, shape_id, url,
         columns, priority, due_at, deadline_at, repeatable, added_at, dedupe)
-    VALUES (:upstream, :partition, :load, :shape, :url,
+    VALUES (:id, :upstream, :partition, :load, :shape, :url,
         :columns, :priority, :due, :deadline, :repeatable, :now, :dedupe)
     ON CONFLICT DO NOTHING";
 /// A trigger would write each page that it touches to a journal of its own, job by job.
