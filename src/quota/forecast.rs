@@ -73,6 +73,8 @@ pub struct Backlog {
 pub struct WindowUse {
     /// The budget.
     pub limit: String,
+    /// The columns of its key: of each combination of values the windows are its own.
+    pub key: Columns,
     /// The window's start (wall time).
     pub start: Timestamp,
     /// Its end (wall time).
@@ -104,7 +106,7 @@ pub fn forecast(upstream: &Upstream, backlog: Backlog, now: Now) -> Forecast {
     run.go();
     let waited = run.waited.iter().max_by_key(|(_, waited)| **waited);
     let mut windows: Vec<WindowUse> = run.windows.into_values().collect();
-    windows.sort_by(|a, b| (a.start, &a.limit).cmp(&(b.start, &b.limit)));
+    windows.sort_by(|a, b| (a.start, &a.limit, &a.key).cmp(&(b.start, &b.limit, &b.key)));
     Forecast {
         jobs,
         finish_at: run.finish_at.filter(|_| jobs > 0 && !run.endless).map(|at| now.to_wall(at)),
@@ -112,6 +114,11 @@ pub fn forecast(upstream: &Upstream, backlog: Backlog, now: Now) -> Forecast {
         windows,
         never: run.never,
     }
+}
+
+fn key_of(limit: &Limit, columns: &Columns) -> Columns {
+    let value = |name: &String| Some((name.clone(), columns.get(name)?.clone()));
+    limit.key.iter().filter_map(value).collect()
 }
 
 struct Run<'u> {
@@ -267,6 +274,7 @@ impl<'u> Run<'u> {
                     let used = self.windows.entry((position, *instance, span.start));
                     let used = used.or_insert_with(|| WindowUse {
                         limit: limit.name.clone(),
+                        key: key_of(limit, &group.columns),
                         start: span.start,
                         resets_at: span.next_reset,
                         jobs: 0,

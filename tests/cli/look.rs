@@ -79,6 +79,22 @@ fn values_go_out_as_they_came() {
 }
 
 #[test]
+fn a_forecast_tells_whose_windows_they_are() {
+    let bench = Bench::new();
+    let quota = "[request]\nurl = \"https://a.example/{n}?{site}\"\n[[limit]]\nname = \"daily\"\nkind = \"budget\"\n\
+        amount = 2\nper = \"day\"\ntime_zone = \"UTC\"\nkey = [\"site\"]\n";
+    bench.write("quotas/sites.toml", quota);
+    bench.write("c.csv", "n,site\n1,b\n2,a\n3,b\n4,b\n");
+    bench.run("add sites --csv c.csv").ends(0);
+    bench.run("forecast").ends(0).tells(&["daily [site=a]: 1 job until", "daily [site=b]: 2 jobs"]);
+    let told = bench.json("forecast");
+    let windows = told["upstreams"][0]["windows"].as_array().unwrap();
+    let keys: Vec<_> =
+        windows.iter().map(|window| window["key"]["site"].as_str().unwrap()).collect();
+    assert_eq!(keys, ["a", "b", "b"]);
+}
+
+#[test]
 fn a_forecast_names_the_limit_and_the_windows() {
     let bench = Bench::new();
     let told = bench.run("forecast shop --count 1200000").ends(0).out;

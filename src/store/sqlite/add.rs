@@ -143,7 +143,10 @@ impl<'t> Addition<'t> {
             shapes: Vec::new(),
             shape_of: HashMap::new(),
             shrunk: BTreeSet::new(),
-            next_id: txn.conn.query_row(queries::STORE_NEXT_JOB, [], |row| row.get(0)).optional()?,
+            next_id: txn
+                .conn
+                .query_row(queries::STORE_NEXT_JOB, [], |row| row.get(0))
+                .optional()?,
         })
     }
 

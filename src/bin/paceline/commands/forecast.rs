@@ -9,6 +9,7 @@ use paceline::quota::Upstream;
 use paceline::quota::decide::{Gate, Usage};
 use paceline::quota::forecast::{Backlog, Forecast, Group, Instance, WindowUse, forecast};
 use paceline::quota::reported::Reported;
+use paceline::report::why::key;
 use paceline::report::{instant, words::span};
 use paceline::store::sqlite::SqliteStore;
 use paceline::store::{Filter, Store as _};
@@ -118,7 +119,7 @@ fn add(backlog: &mut Backlog, upstream: &Upstream, jobs: u64, columns: &Columns)
 fn of(upstream: &Upstream, forecast: &Forecast, held: u64) -> Value {
     let window = |window: &WindowUse| {
         json!({
-            "limit": window.limit, "start": instant(Some(window.start)),
+            "limit": window.limit, "key": window.key, "start": instant(Some(window.start)),
             "resets_at": instant(Some(window.resets_at)), "jobs": window.jobs,
         })
     };
@@ -173,8 +174,12 @@ fn windows(windows: &[WindowUse], times: &Times, context: &Context) -> anyhow::R
         if skipped > 0 && (LISTED..LISTED + skipped).contains(&n) {
             continue;
         }
+        let key = match key(&window.key) {
+            key if key.is_empty() => key,
+            key => format!(" [{key}]"),
+        };
         context.out.text(&format!(
-            "  {}: {} until {}",
+            "  {}{key}: {} until {}",
             window.limit,
             count(window.jobs, "job"),
             times.here(window.resets_at)
