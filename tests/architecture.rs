@@ -32,6 +32,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("backoff", &["src/retry.rs"]),
     ("csv", &["src/input/", "src/output/", "src/bin/"]),
     ("quick_xml", &["src/input/"]),
+    ("encoding_rs", &["src/input/encoding.rs"]),
     ("flate2", &["src/input/", "src/store/sqlite/body.rs"]),
     (
         "tokio",

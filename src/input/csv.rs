@@ -62,9 +62,6 @@ pub enum CsvError {
     /// Two columns of one name.
     #[error("the column `{0}` is named twice")]
     Twice(String),
-    /// Bytes of another encoding.
-    #[error("it is UTF-16; save it as UTF-8")]
-    Utf16,
 }
 
 /// Reads rows. Lines are counted from 1, the header included.
@@ -78,6 +75,15 @@ pub struct CsvRows<R> {
     delimiter: u8,
     /// Which column tells why the row was rejected before.
     because: Option<usize>,
+}
+
+fn parser(delimiter: u8) -> csv::Reader<Fed> {
+    csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .delimiter(delimiter)
+        .terminator(csv::Terminator::Any(b'\n'))
+        .from_reader(Fed::default())
 }
 
 /// What the parser is given, one record at a time.
@@ -98,20 +104,10 @@ impl<R: BufRead> CsvRows<R> {
     /// # Errors
     ///
     /// Where the columns cannot be told.
-    pub fn new(mut input: R, format: &Format) -> Result<CsvRows<R>, CsvError> {
-        let begin = input.fill_buf()?;
-        if begin.starts_with(b"\xff\xfe") || begin.starts_with(b"\xfe\xff") {
-            return Err(CsvError::Utf16);
-        }
-        let parser = csv::ReaderBuilder::new()
-            .has_headers(false)
-            .flexible(true)
-            .delimiter(format.delimiter)
-            .terminator(csv::Terminator::Any(b'\n'))
-            .from_reader(Fed::default());
+    pub fn new(input: R, format: &Format) -> Result<CsvRows<R>, CsvError> {
         let mut rows = CsvRows {
             frames: Frames::new(input, format.delimiter),
-            parser,
+            parser: parser(format.delimiter),
             record: csv::ByteRecord::new(),
             columns: Vec::new(),
             header: None,
@@ -138,14 +134,27 @@ impl<R: BufRead> CsvRows<R> {
         self.header.as_deref()
     }
 
+    /// Between the values of a row: what the file says of it goes before the format.
+    pub fn delimiter(&self) -> u8 {
+        self.delimiter
+    }
+
+    fn first_record(&mut self) -> Result<(u64, Vec<u8>), CsvError> {
+        match self.frames.next()? {
+            Some(Frame::Record(line, raw)) => Ok((line, raw)),
+            Some(Frame::Bad(bad)) => Err(CsvError::Header { line: bad.line, problem: bad.problem }),
+            None => Err(CsvError::Empty),
+        }
+    }
+
     fn read_header(&mut self) -> Result<Vec<String>, CsvError> {
-        let (line, raw) = match self.frames.next()? {
-            Some(Frame::Record(line, raw)) => (line, raw),
-            Some(Frame::Bad(bad)) => {
-                return Err(CsvError::Header { line: bad.line, problem: bad.problem });
-            }
-            None => return Err(CsvError::Empty),
-        };
+        let (mut line, mut raw) = self.first_record()?;
+        if let Some(delimiter) = told_delimiter(&raw) {
+            self.delimiter = delimiter;
+            self.frames.set_delimiter(delimiter);
+            self.parser = parser(delimiter);
+            (line, raw) = self.first_record()?;
+        }
         self.parse(&raw)?;
         let names = self.record.iter().enumerate().map(|(at, name)| {
             let column = (at + 1).to_string();
@@ -202,6 +211,16 @@ impl<R: BufRead> CsvRows<R> {
             }
         }
         Ok(Input::Row(Row { line, columns, own: Own::default(), raw }))
+    }
+}
+
+/// What a line before the header says that values are parted by: `sep=;`, as spreadsheets write it.
+fn told_delimiter(line: &[u8]) -> Option<u8> {
+    match line {
+        [b's' | b'S', b'e' | b'E', b'p' | b'P', b'=', delimiter] if *delimiter != b'"' => {
+            Some(*delimiter)
+        }
+        _ => None,
     }
 }
 
@@ -272,7 +291,7 @@ mod tests {
                 "3: 2|two",
                 "4: text follows a closing quote; a quote inside a value is written twice",
                 "5: it has 1 value, and there are 2 columns",
-                "6: its value in the column `b` is no UTF-8 text",
+                NOT_TEXT,
                 "7: 6|six",
             ]
         );
@@ -319,6 +338,8 @@ mod tests {
         assert_eq!(told.last().map(String::as_str), Some("4: end"));
     }
 
+    const NOT_TEXT: &str = "6: its value in the column `b` is no UTF-8 text; if the file is of another \
+        encoding, say so, as in --encoding windows-1252";
     const LONGEST: usize = super::super::LONGEST_ROW;
 
     #[test]
@@ -330,7 +351,16 @@ mod tests {
         let rows = CsvRows::new(&b",isbn\n0,1\n"[..], &Format::default()).unwrap();
         assert_eq!(rows.columns(), ["unnamed", "isbn"], "a column of row numbers");
         assert!(refused(b"").starts_with("it is empty"));
-        assert_eq!(refused(b"\xff\xfea\0"), "it is UTF-16; save it as UTF-8");
+    }
+
+    #[test]
+    fn a_line_before_the_header_can_tell_the_delimiter() {
+        let rows =
+            CsvRows::new(&b"\xef\xbb\xbfsep=;\r\na;b\r\n1;\"2;3\"\r\n"[..], &Format::default());
+        let rows = rows.unwrap();
+        assert_eq!((rows.columns().join("|"), rows.delimiter()), ("a|b".to_owned(), b';'));
+        let told: Vec<String> = rows.map(|row| told(&row.unwrap())).collect();
+        assert_eq!(told, ["3: 1|2;3"]);
     }
 
     #[test]

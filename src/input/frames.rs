@@ -48,6 +48,10 @@ impl<R: BufRead> Frames<R> {
         Frames { input, delimiter, ahead: VecDeque::new(), line: 0 }
     }
 
+    pub(super) fn set_delimiter(&mut self, delimiter: u8) {
+        self.delimiter = delimiter;
+    }
+
     /// The next record or bad line; blank lines are neither.
     pub(super) fn next(&mut self) -> io::Result<Option<Frame>> {
         while self.reads(0)? {

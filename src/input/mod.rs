@@ -9,6 +9,7 @@
 //! | [`sitemap`] | a sitemap's URLs, an index's sitemaps |
 //! | `counted` | how far a stream was read |
 //! | [`gzip`] | what is packed, unpacked |
+//! | [`encoding`] | text of other encodings, as UTF-8 |
 //! | `rejects` | a file of rejected rows that is read again |
 //!
 //! Readers hold one row at a time. A row that cannot be read is told with its line, and reading goes
@@ -16,6 +17,7 @@
 
 mod counted;
 pub mod csv;
+pub mod encoding;
 mod frames;
 pub mod gzip;
 pub mod jsonl;
@@ -76,7 +78,10 @@ pub enum RowProblem {
         expected: usize,
     },
     /// Bytes that are no UTF-8.
-    #[error("its value in the column `{column}` is no UTF-8 text")]
+    #[error(
+        "its value in the column `{column}` is no UTF-8 text; if the file is of another encoding, say so, \
+         as in --encoding windows-1252"
+    )]
     NotText {
         /// The column.
         column: String,
@@ -134,6 +139,14 @@ pub enum RowProblem {
         sitemap::MOST_ENTRIES
     )]
     TooManyEntries,
+    /// An entry of the other kind.
+    #[error("a <{entry}> stands in a <{root}>, which has none")]
+    Misplaced {
+        /// What it is.
+        entry: String,
+        /// What it is in.
+        root: String,
+    },
     /// An entry without an address.
     #[error("it has no <loc>")]
     NoLoc,

@@ -224,8 +224,9 @@ impl<R: BufRead> Xml<R> {
         match event {
             Event::Start(start) => self.open(start.name(), line).map(|()| None),
             Event::Empty(empty) => {
-                self.open(empty.name(), line)?;
-                Ok(self.close())
+                let opened = self.open(empty.name(), line);
+                let closed = self.close();
+                opened.map(|()| closed)
             }
             Event::End(_) => Ok(self.close()),
             Event::Text(text) => {
@@ -271,6 +272,11 @@ impl<R: BufRead> Xml<R> {
                     return Err(RowProblem::TooManyEntries);
                 }
                 self.draft = Some(Draft { line, ..Draft::default() });
+            }
+            (2, "url" | "sitemap") => {
+                let root = if self.entry == "url" { "urlset" } else { "sitemapindex" };
+                let (entry, root) = (local.to_owned(), root.to_owned());
+                return Err(RowProblem::Misplaced { entry, root });
             }
             (3, "loc") => self.begin(Field::Loc),
             (3, "lastmod") => self.begin(Field::Lastmod),

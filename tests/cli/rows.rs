@@ -11,6 +11,40 @@ pub fn packed(text: &str) -> Vec<u8> {
 }
 
 #[test]
+fn files_of_spreadsheets_are_read_as_they_are_written() {
+    let bench = Bench::new();
+    let utf16 = |text: &str| -> Vec<u8> {
+        "\u{feff}".encode_utf16().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect()
+    };
+    bench.write("u.txt", utf16("isbn\ttitle\r\n1\tStraße \u{1f4d6}\r\n"));
+    bench.run("add shop --csv u.txt --delimiter tab").ends(0).tells(&["1 added"]);
+    bench.write("w.csv", b"sep=;\r\nisbn;title\r\n2;Stra\xdfe\r\n");
+    bench
+        .run("add shop --csv w.csv --rejects r.csv")
+        .ends(3)
+        .complains(&["line 3 of w.csv", "as in --encoding windows-1252"]);
+    assert!(
+        std::fs::read(bench.path("r.csv")).unwrap().starts_with(b"isbn;title;rejected_because\n2;")
+    );
+    bench.run("add shop --csv w.csv --encoding windows-1252").ends(0).tells(&["1 added"]);
+    let jobs = bench.json("jobs");
+    assert_eq!(
+        (&jobs[0]["title"], &jobs[1]["title"]),
+        (&"Straße \u{1f4d6}".into(), &"Straße".into())
+    );
+    let lines = utf16("{\"isbn\": \"3\"}\n");
+    bench.run_with("add shop --jsonl -", &lines).ends(0).tells(&["1 added"]);
+    let sitemap = "<?xml version=\"1.0\" encoding=\"UTF-16\"?>\n<urlset><url><loc>https://a.example/ü</loc></url></urlset>";
+    bench.write("u.xml", utf16(sitemap));
+    bench.run("add engine --sitemap u.xml").ends(0).tells(&["1 added"]);
+    assert_eq!(bench.json("jobs --upstream engine")[0]["url"], "https://a.example/ü");
+    bench
+        .run("add shop --csv w.csv --encoding klingon")
+        .ends(2)
+        .complains(&["such as windows-1252"]);
+}
+
+#[test]
 fn json_lines_are_columns_or_whole_requests() {
     let bench = Bench::new();
     let lines = r#"{"isbn": "1", "title": "A \"B\"", "price": 1.10, "none": null}

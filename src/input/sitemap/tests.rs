@@ -54,6 +54,25 @@ fn prefixes_are_those_of_the_root() {
 }
 
 #[test]
+fn an_entry_of_the_other_kind_is_told() {
+    let loc = |n: u8| format!("<loc>https://a.example/{n}</loc>");
+    let index = format!(
+        "<sitemapindex>\n<url>{}</url>\n<sitemap>{}</sitemap></sitemapindex>",
+        loc(1),
+        loc(2)
+    );
+    assert_eq!(
+        tell(&index),
+        ["2: a <url> stands in a <sitemapindex>, which has none", "3: > https://a.example/2"]
+    );
+    let set = format!("<urlset><sitemap/>\n<url>{}</url></urlset>", loc(3));
+    assert_eq!(
+        tell(&set),
+        ["1: a <sitemap> stands in a <urlset>, which has none", "2: https://a.example/3"]
+    );
+}
+
+#[test]
 fn a_text_of_urls_is_a_sitemap() {
     assert_eq!(
         tell("\u{feff}\n\nhttps://a.example/1\n\n https://a.example/2\n"),

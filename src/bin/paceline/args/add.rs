@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use paceline::input::encoding::Encoding;
 
 use super::select::Pair;
 use crate::exit::wrong;
@@ -38,6 +39,9 @@ pub struct AddArgs {
     /// What stands between the values of a row: one character, or `tab`
     #[arg(long, value_name = "CHAR", requires = "csv", help_heading = "Rows")]
     pub delimiter: Option<Delimiter>,
+    /// The encoding of what is read, such as windows-1252 [default: UTF-8; UTF-16 where it begins with its mark]
+    #[arg(long, value_name = "NAME", help_heading = "Rows")]
+    pub encoding: Option<Encoding>,
     /// JSON objects, one a line, each one job; `-` reads stdin. Their fields are columns; `headers` (an
     /// object) and `body` are sent word for word
     #[arg(long, value_name = "FILE", conflicts_with = "csv", help_heading = "Rows")]
@@ -115,6 +119,7 @@ Examples:
   sort -u urls.txt | paceline add indexnow -
   paceline add distributor --csv catalogue.csv --load autumn --dry-run
   paceline add distributor --csv prices.txt --columns isbn,price --delimiter ';' --rejects bad.txt
+  paceline add distributor --csv excel.csv --delimiter ';' --encoding windows-1252
   paceline add --to indexnow --to bing-webmaster --sitemap https://example.com/map.xml --changed
   paceline add distributor --csv catalogue.csv.gz --dedupe day --replace --priority-from checked_at
   paceline add shop --jsonl requests.jsonl

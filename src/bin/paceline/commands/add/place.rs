@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use anyhow::Context as _;
+use paceline::input::encoding::{Encoding, utf8};
 use paceline::input::gzip::unpacked;
 
 use crate::exit::Usage;
@@ -62,12 +63,12 @@ impl Place {
     }
 
     /// Its text from the beginning.
-    pub fn open(&self) -> anyhow::Result<(Box<dyn BufRead>, Reach)> {
+    pub fn open(&self, encoding: Option<Encoding>) -> anyhow::Result<(Box<dyn BufRead>, Reach)> {
         let cannot = || format!("what is read{} cannot be read", self.name());
         let file = match self {
             Place::Stdin => {
                 let reach = Reach::default();
-                return Ok((text(io::stdin(), &reach).with_context(cannot)?, reach));
+                return Ok((text(io::stdin(), encoding, &reach).with_context(cannot)?, reach));
             }
             Place::Spool(file) => again(file).with_context(cannot)?,
             Place::File(path) => File::open(path)
@@ -75,7 +76,7 @@ impl Place {
         };
         let size = file.metadata().ok().filter(|known| known.is_file()).map(|known| known.len());
         let reach = Reach { total: size, ..Reach::default() };
-        Ok((text(file, &reach).with_context(cannot)?, reach))
+        Ok((text(file, encoding, &reach).with_context(cannot)?, reach))
     }
 
     /// The file's path.
@@ -102,8 +103,12 @@ pub fn again(file: &File) -> io::Result<File> {
     Ok(file)
 }
 
-/// What stands in `input`, unpacked.
-pub fn text(input: impl Read + 'static, reach: &Reach) -> io::Result<Box<dyn BufRead>> {
+/// What stands in `input`, unpacked, as UTF-8.
+pub fn text(
+    input: impl Read + 'static,
+    encoding: Option<Encoding>,
+    reach: &Reach,
+) -> io::Result<Box<dyn BufRead>> {
     let counting = Counting { input, read: Rc::clone(&reach.read) };
-    unpacked(BufReader::with_capacity(1 << 16, counting))
+    utf8(unpacked(BufReader::with_capacity(1 << 16, counting))?, encoding)
 }

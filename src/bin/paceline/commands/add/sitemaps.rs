@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use anyhow::Context as _;
 use paceline::address;
+use paceline::input::encoding::Encoding;
 use paceline::input::sitemap::{Entry, MOST_ENTRIES, Sitemap};
 use url::Url;
 
@@ -101,19 +102,25 @@ pub struct Sitemaps {
 struct Shared {
     fetcher: Fetcher,
     stdin: Option<Place>,
+    encoding: Option<Encoding>,
     /// What was fetched, where it is read twice.
     kept: Option<RefCell<BTreeMap<Url, File>>>,
 }
 
 impl Sitemaps {
     /// Nothing is read yet, but stdin where it is read twice.
-    pub fn new(root: Location, twice: bool, context: &Context) -> anyhow::Result<Sitemaps> {
+    pub fn new(
+        root: Location,
+        twice: bool,
+        encoding: Option<Encoding>,
+        context: &Context,
+    ) -> anyhow::Result<Sitemaps> {
         let stdin = match root {
             Location::Stdin => Some(Place::new(Path::new("-"), twice)?),
             _ => None,
         };
         let kept = twice.then(RefCell::default);
-        let shared = Shared { fetcher: Fetcher::new(context), stdin, kept };
+        let shared = Shared { fetcher: Fetcher::new(context), stdin, encoding, kept };
         Ok(Sitemaps { root, shared: Rc::new(shared) })
     }
 
@@ -148,11 +155,12 @@ impl Sitemaps {
 
 impl Shared {
     fn open(&self, location: &Location) -> anyhow::Result<Box<dyn BufRead>> {
+        let at = |place: &Place| Ok(place.open(self.encoding)?.0);
         let url = match (location, &self.stdin) {
             (Location::Url(url), _) => url,
-            (Location::Stdin, Some(place)) => return Ok(place.open()?.0),
-            (Location::Stdin, None) => return Ok(Place::Stdin.open()?.0),
-            (Location::File(path), _) => return Ok(Place::File(path.clone()).open()?.0),
+            (Location::Stdin, Some(place)) => return at(place),
+            (Location::Stdin, None) => return at(&Place::Stdin),
+            (Location::File(path), _) => return at(&Place::File(path.clone())),
         };
         let cannot = || format!("what was fetched from {url} cannot be read");
         let file = match &self.kept {
@@ -165,7 +173,7 @@ impl Shared {
                 kept.get(url).map(again).transpose().with_context(cannot)?.with_context(cannot)?
             }
         };
-        text(file, &Reach::default()).with_context(cannot)
+        text(file, self.encoding, &Reach::default()).with_context(cannot)
     }
 }
 

@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use anyhow::Context as _;
 use paceline::input::csv::{CsvError, CsvRows, Format};
+use paceline::input::encoding::Encoding;
 use paceline::input::jsonl::JsonRows;
 use paceline::input::lines::Lines;
 use paceline::input::sitemap;
@@ -25,6 +26,7 @@ use crate::exit::{Usage, wrong};
 pub struct Source {
     kind: Kind,
     format: Format,
+    encoding: Option<Encoding>,
 }
 
 #[derive(Debug)]
@@ -116,7 +118,7 @@ impl Source {
             (_, Some(file), ..) => Kind::Json(place(file)?),
             (_, _, Some(text), _) => {
                 let root = Location::parse(text)?;
-                Kind::Sitemaps(Sitemaps::new(root, twice, context)?)
+                Kind::Sitemaps(Sitemaps::new(root, twice, args.encoding, context)?)
             }
             (.., []) => Kind::Bare,
             (.., [dash]) if dash == "-" => Kind::Lines(place(Path::new("-"))?),
@@ -125,7 +127,7 @@ impl Source {
             }
             _ => Kind::Arguments(urls),
         };
-        Ok(Source { kind, format })
+        Ok(Source { kind, format, encoding: args.encoding })
     }
 
     /// The rows from the beginning.
@@ -142,13 +144,13 @@ impl Source {
                 Ok(Rows::new(all, url(), ("URL", String::new())))
             }
             Kind::Lines(place) => {
-                let (text, reach) = place.open()?;
+                let (text, reach) = place.open(self.encoding)?;
                 let lines = Lines::new(text, "url").map(|read| read.map(Item::from));
                 let rows = Rows::new(lines, url(), ("line", place.name()));
                 Ok(Rows { reach, ..rows })
             }
             Kind::Json(place) => {
-                let (text, reach) = place.open()?;
+                let (text, reach) = place.open(self.encoding)?;
                 let lines = JsonRows::new(text).map(|read| read.map(Item::from));
                 let rows = Rows::new(lines, None, ("line", place.name()));
                 Ok(Rows { reach, file: place.path(), ..rows })
@@ -167,7 +169,7 @@ impl Source {
 
     fn csv(&self, place: &Place) -> anyhow::Result<Rows> {
         let name = place.name();
-        let (text, reach) = place.open()?;
+        let (text, reach) = place.open(self.encoding)?;
         let csv = CsvRows::new(text, &self.format).map_err(|error| match error {
             CsvError::Io(error) => {
                 anyhow::Error::new(error).context(format!("the rows{name} cannot be read"))
@@ -175,10 +177,10 @@ impl Source {
             error => Usage(format!("the columns{name} cannot be told: {error}")).into(),
         })?;
         let names = csv.columns().to_vec();
-        let header = csv.header().map(<[u8]>::to_vec);
+        let (header, delimiter) = (csv.header().map(<[u8]>::to_vec), csv.delimiter());
         let columns = names.iter().cloned().collect();
         let rows = Rows::new(csv.map(|read| read.map(Item::from)), Some(columns), ("line", name));
-        let (file, delimiter) = (place.path(), self.format.delimiter);
+        let file = place.path();
         Ok(Rows { header, names, delimiter, file, reach, ..rows })
     }
 }
