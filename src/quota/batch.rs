@@ -10,6 +10,9 @@ use crate::template::{Place, Template};
 /// What a secret in a body is taken to need: its value is not known where batches are put together.
 const SECRET: &str = "................................................................";
 
+/// How long before a job's deadline its batch waits no more.
+const TO_LEAVE: Duration = Duration::from_secs(1);
+
 /// `[batch]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
@@ -63,8 +66,17 @@ impl Batch {
     }
 
     /// Until when `waiting` jobs, the first of them due since then, wait for more; `None`: not at all.
-    pub fn lingers(&self, waiting: usize, most: usize, since: Timestamp) -> Option<Timestamp> {
-        (waiting < most && !self.linger.is_zero()).then(|| since + self.linger)
+    /// None waits past the first `deadline` of theirs.
+    pub fn lingers(
+        &self,
+        waiting: usize,
+        most: usize,
+        since: Timestamp,
+        deadline: Option<Timestamp>,
+    ) -> Option<Timestamp> {
+        let until = since + self.linger;
+        let latest = deadline.map_or(until, |deadline| deadline - TO_LEAVE);
+        (waiting < most && !self.linger.is_zero()).then(|| until.min(latest))
     }
 }
 
@@ -152,10 +164,15 @@ mod tests {
     #[test]
     fn a_batch_that_is_not_full_waits_for_its_linger() {
         let since = Timestamp::from_secs(100);
-        assert_eq!(batch(9, None).lingers(3, 9, since), Some(Timestamp::from_secs(105)));
-        assert_eq!(batch(9, None).lingers(9, 9, since), None);
+        let lingers = |waiting, deadline: Option<i64>| {
+            batch(9, None).lingers(waiting, 9, since, deadline.map(Timestamp::from_secs))
+        };
+        assert_eq!(lingers(3, None), Some(Timestamp::from_secs(105)));
+        assert_eq!(lingers(3, Some(103)), Some(Timestamp::from_secs(102)));
+        assert_eq!(lingers(3, Some(120)), Some(Timestamp::from_secs(105)));
+        assert_eq!(lingers(9, None), None);
         let at_once = Batch { linger: Duration::ZERO, ..batch(9, None) };
-        assert_eq!(at_once.lingers(1, 9, since), None);
+        assert_eq!(at_once.lingers(1, 9, since, None), None);
     }
 
     /// Sends `jobs` of which `refuse` tells what batch of them (from, count) is refused. Returns the

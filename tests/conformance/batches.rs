@@ -115,12 +115,12 @@ pub fn for_a_rate_of_items_a_batch_waits_to_be_whole<S: Store>(make: Make<'_, S>
 pub fn a_batch_that_is_not_full_lingers<S: Store>(make: Make<'_, S>) {
     let with = batch(3, "").replace("max_items", "linger = \"5s\"\nmax_items");
     let w = World::new(make, &with);
-    let job = add(&w, 2, "a")[0];
+    let first = add(&w, 2, "a")[0];
     let began = w.now();
     assert_eq!(w.nothing(), Some(began + secs(5)));
     let until = Some(w.store.now().to_wall(began + secs(5)));
     let waits = |wait: &WaitView| (wait.reason.clone(), wait.until) == ("linger".to_owned(), until);
-    assert!(w.view(job).waiting.as_ref().is_some_and(waits), "{:?}", w.view(job));
+    assert!(w.view(first).waiting.as_ref().is_some_and(waits), "{:?}", w.view(first));
     let view = w.look();
     assert!(view.partitions.iter().any(|one| waits(&one.wait)), "{view:?}");
     assert_eq!(view.next_at, until);
@@ -135,6 +135,14 @@ pub fn a_batch_that_is_not_full_lingers<S: Store>(make: Make<'_, S>) {
     w.say(&calls[0], said(Reason::Transient));
     w.pass(secs(2));
     assert_eq!(sizes(&w.claim(64)), [1], "one that goes again does not wait for company");
+    add(&w, 1, "a");
+    let (now, mut urgent) = (w.now(), job(&w, "a"));
+    assert_eq!(w.nothing(), Some(now + secs(5)));
+    urgent.deadline_at = Some(now + secs(3));
+    w.add_jobs(vec![urgent]);
+    assert_eq!(w.nothing(), Some(now + secs(2)), "in time for the deadline of one of them");
+    w.pass(secs(2));
+    assert_eq!(sizes(&w.claim(64)), [2]);
 }
 
 pub fn one_that_is_full_by_bytes_goes_at_once<S: Store>(make: Make<'_, S>) {

@@ -203,7 +203,8 @@ impl Round<'_> {
     /// that has no room for all of them.
     fn lingers(&self, batch: &Batch, jobs: &VecDeque<HeadJob>, most: usize) -> Option<Timestamp> {
         let first = jobs.front().filter(|first| first.attempts == 0)?;
-        let until = batch.lingers(jobs.len(), most, first.due_at)?;
+        let deadline = jobs.iter().filter_map(|job| job.deadline_at).min();
+        let until = batch.lingers(jobs.len(), most, first.due_at, deadline)?;
         (self.together(first, jobs.iter().skip(1)) == jobs.len()).then_some(until)
     }
 
