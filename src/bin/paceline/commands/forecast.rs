@@ -13,6 +13,7 @@ use paceline::report::why::key;
 use paceline::report::{instant, words::span};
 use paceline::store::sqlite::SqliteStore;
 use paceline::store::{Filter, Store as _};
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::act::check_names;
@@ -48,12 +49,12 @@ pub async fn run(args: ForecastArgs, context: &Context) -> anyhow::Result<Exit> 
         }
     }
     if context.global.json {
-        let all: Vec<Value> =
+        let all: Vec<Told<'_>> =
             told.iter().map(|(upstream, forecast, held)| of(upstream, forecast, *held)).collect();
         let ends = told.iter().filter(|(_, forecast, _)| forecast.jobs > 0);
         let ends: Option<Vec<_>> = ends.map(|(_, forecast, _)| forecast.finish_at).collect();
         let finish_at = ends.and_then(|ends| ends.into_iter().max());
-        context.out.json(&json!({ "finish_at": instant(finish_at), "upstreams": all }))?;
+        context.out.json(&Answer { finish_at: instant(finish_at), upstreams: all })?;
         return Ok(Exit::Done);
     }
     if told.is_empty() {
@@ -116,19 +117,46 @@ fn add(backlog: &mut Backlog, upstream: &Upstream, jobs: u64, columns: &Columns)
     backlog.groups.push(Group { columns, jobs, costs, due, gate, instances, asked });
 }
 
-fn of(upstream: &Upstream, forecast: &Forecast, held: u64) -> Value {
-    let window = |window: &WindowUse| {
+/// What `--json` tells.
+#[derive(Serialize)]
+struct Answer<'f> {
+    finish_at: Value,
+    upstreams: Vec<Told<'f>>,
+}
+
+/// The same of an upstream. A queue that takes a century has a million windows: they are
+/// written one by one.
+#[derive(Serialize)]
+struct Told<'f> {
+    name: &'f str,
+    jobs: u64,
+    held: u64,
+    finish_at: Value,
+    limit: Option<&'f str>,
+    never: u64,
+    #[serde(serialize_with = "each")]
+    windows: &'f [WindowUse],
+}
+
+fn of<'f>(upstream: &'f Upstream, forecast: &'f Forecast, held: u64) -> Told<'f> {
+    Told {
+        name: &upstream.name,
+        jobs: forecast.jobs,
+        held,
+        finish_at: instant(forecast.finish_at),
+        limit: forecast.limit.as_deref(),
+        never: forecast.never,
+        windows: &forecast.windows,
+    }
+}
+
+fn each<S: Serializer>(windows: &&[WindowUse], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(windows.iter().map(|window| {
         json!({
             "limit": window.limit, "key": window.key, "start": instant(Some(window.start)),
             "resets_at": instant(Some(window.resets_at)), "jobs": window.jobs,
         })
-    };
-    json!({
-        "name": upstream.name, "jobs": forecast.jobs, "held": held,
-        "finish_at": instant(forecast.finish_at), "limit": forecast.limit,
-        "never": forecast.never,
-        "windows": forecast.windows.iter().map(window).collect::<Vec<_>>(),
-    })
+    }))
 }
 
 fn tell(

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::io::{self, BufWriter, IsTerminal as _, Stdout, Write};
 
+use serde::Serialize;
 use serde_json::Value;
 
 use super::text;
@@ -28,10 +29,10 @@ impl Out {
     }
 
     /// One value: in many lines on a terminal, else in one.
-    pub fn json(&self, value: &Value) -> anyhow::Result<()> {
+    pub fn json(&self, value: &impl Serialize) -> anyhow::Result<()> {
         let text = match self.terminal {
             true => serde_json::to_string_pretty(value)?,
-            false => value.to_string(),
+            false => serde_json::to_string(value)?,
         };
         Ok(self.line(&text)?)
     }
