@@ -43,6 +43,16 @@ fn bad_rows_are_named_by_line_and_the_rest_is_added() {
 }
 
 #[test]
+fn a_column_that_no_placeholder_can_name_is_told() {
+    let bench = Bench::new();
+    bench.write("c.csv", "isbn,Title(short)\n1,A\n");
+    let told = &["`{Title(short)}` is no placeholder", "rename the column of c.csv"];
+    bench.run("add shop --csv c.csv --dedupe-key {Title(short)}").ends(2).complains(told);
+    bench.run("add shop --csv c.csv --dedupe-key {{Title(short)}}{isbn}").ends(0);
+    assert_eq!(bench.json("jobs")[0]["Title(short)"], "A");
+}
+
+#[test]
 fn rejects_can_be_corrected_and_added() {
     let bench = Bench::new();
     bench.write("c.csv", "isbn,title\n,B\n");

@@ -1,12 +1,12 @@
 //! What was meant, perhaps, where rows and quota file do not fit each other.
 
-use paceline::plan::PlanError;
+use paceline::plan::{AddOptions, PlanError};
 use paceline::quota::Upstream;
 use paceline::template::Template;
 
 use super::source::Rows;
 use crate::args::add::AddArgs;
-use crate::exit::Usage;
+use crate::exit::{Usage, wrong};
 
 /// Columns of a file that are told.
 const TOLD: usize = 30;
@@ -38,6 +38,35 @@ fn misfit_of_one(error: PlanError, rows: &Rows) -> anyhow::Error {
         text.push_str(&format!("\n  that looks like several: say --delimiter {flag}"));
     }
     Usage(text).into()
+}
+
+/// Tells of a column that a template seems to mean by a name that no placeholder can have: it would be sent
+/// as it stands there.
+pub fn check_names(upstream: &Upstream, options: &AddOptions, rows: &Rows) -> anyhow::Result<()> {
+    let request = &upstream.request;
+    let own = [&options.url, &options.body, &options.dedupe_key];
+    let own = own.into_iter().chain([&request.url]).flatten().map(String::as_str);
+    let headers = options.headers.values().chain(request.headers.values()).map(String::as_str);
+    let texts: Vec<&str> = own.chain(headers).chain(upstream.body().map(String::as_str)).collect();
+    let is_odd = |name: &&String| {
+        Template::parse(&format!("{{{name}}}")).is_ok_and(|text| text.columns().is_empty())
+    };
+    let is_meant = |name: &&String| {
+        let forms = [format!("{{{name}}}"), format!("{{items.{name}}}")];
+        let literal = format!("{{{{{name}}}}}");
+        texts.iter().any(|text| {
+            let text = text.replace(&literal, "");
+            forms.iter().any(|form| text.contains(form))
+        })
+    };
+    match rows.names.iter().filter(is_odd).find(is_meant) {
+        None => Ok(()),
+        Some(name) => wrong(format!(
+            "`{{{name}}}` is no placeholder, for a column's name in a template has only letters, digits, `_`, `-` and \
+             `.`: rename the column{}",
+            rows.place()
+        )),
+    }
 }
 
 /// Lines or arguments that are no URLs, for an upstream that is called by other columns.

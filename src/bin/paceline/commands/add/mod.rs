@@ -117,6 +117,7 @@ fn plan<'u>(
     let several = upstreams.len() > 1;
     let planner = |upstream: &'u Arc<Upstream>| {
         let name = upstream.name.as_str();
+        hint::check_names(upstream, options, rows)?;
         match Planner::new(upstream, options.clone()) {
             Ok(planner) => Ok((name, planner)),
             Err(error) => Err(hint::misfit(error, rows, several.then_some(name))),
