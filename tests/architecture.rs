@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 /// in which it may stand. Tests are free.
 const ONLY_IN: &[(&str, &[&str])] = &[
     ("governor", &["src/dispatch/guard.rs"]),
+    ("reqwest_middleware", &["src/client/middleware.rs"]),
+    ("tower_service", &["src/client/tower.rs"]),
+    ("tower_layer", &["src/client/tower.rs"]),
     ("rusqlite", &["src/store/sqlite/", "src/output/table"]),
     (
         "reqwest",
@@ -17,6 +20,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
             "src/dispatch/prepare.rs",
             "src/dispatch/mod.rs",
             "src/dispatch/auth/server.rs",
+            "src/client/middleware.rs",
         ],
     ),
     ("jsonwebtoken", &["src/dispatch/auth/sign.rs"]),

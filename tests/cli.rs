@@ -12,6 +12,9 @@ mod bad_input;
 mod bench;
 #[path = "cli/care.rs"]
 mod care;
+#[cfg(unix)]
+#[path = "cli/doors.rs"]
+mod doors;
 #[path = "cli/examples.rs"]
 mod examples;
 #[path = "cli/history.rs"]

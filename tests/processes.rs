@@ -31,6 +31,8 @@ mod processes {
     mod deadline;
     #[cfg(target_os = "linux")]
     mod disk_trouble;
+    #[cfg(unix)]
+    mod doors;
     mod drain;
     mod follow;
     mod hostile;

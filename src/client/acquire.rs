@@ -2,51 +2,63 @@
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
-use std::time::Duration;
 
+use super::asked::{Asked, asked_methods};
 use super::{Error, OurDesk, Paceline, Permit};
-use crate::clock::Timestamp;
+use crate::clock::Now;
 use crate::dispatch::desk::Errand;
-use crate::job::{Columns, Dedupe, NewJob, Request};
+use crate::job::{Columns, NewJob};
 use crate::plan::{AddOptions, Planner};
 use crate::quota::{Cost, Upstream};
 use crate::store::{OwnedJob, Store as _};
 
 /// What whoever asks for a permit says. It is a future: dropping it withdraws what was asked for, and no
 /// place is lost by it.
+///
+/// ```
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let quota = "schema = 1\nname = \"shop\"\n[match]\nhosts = [\"api.shop.example\"]\n";
+/// # std::fs::write(folder.path().join("shop.toml"), quota)?;
+/// # let builder = paceline::Paceline::builder().store(folder.path().join("store.db"));
+/// # let paceline = builder.quotas(folder.path()).open()?;
+/// use std::time::Duration;
+/// use paceline::client::Error;
+///
+/// let url = "https://api.shop.example/v1/items/7";
+/// match paceline.acquire("shop").method("GET").url(url).max_wait(Duration::from_secs(5)).await {
+///     Ok(permit) => {
+///         // ... send it now, by whatever means, and tell what was answered:
+///         let headers = [("Retry-After".to_owned(), "120".to_owned())];
+///         let verdict = permit.answered(429, &headers, b"slow down", false).await?;
+///         assert!(verdict.retry_at.is_some());
+///     }
+///     Err(Error::NotNow(not_now)) => println!("{:?} binds until {:?}", not_now.limit, not_now.until),
+///     Err(error) => return Err(error.into()),
+/// }
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "nothing is asked for until it is awaited"]
 pub struct Acquire {
     paceline: Paceline,
     upstream: String,
+    asked: Asked,
     method: String,
     url: Option<String>,
-    columns: Columns,
-    credential: Option<String>,
-    units: u64,
-    use_reserve: bool,
-    deadline: Option<Timestamp>,
-    max_wait: Option<Duration>,
-    load: String,
+    name: Option<String>,
     with_headers: bool,
 }
 
+asked_methods!(Acquire);
+
 impl Acquire {
     pub(super) fn new(paceline: Paceline, upstream: String) -> Acquire {
-        Acquire {
-            paceline,
-            upstream,
-            method: "PERMIT".to_owned(),
-            url: None,
-            columns: Columns::new(),
-            credential: None,
-            units: 1,
-            use_reserve: false,
-            deadline: None,
-            max_wait: None,
-            load: "library".to_owned(),
-            with_headers: false,
-        }
+        let (asked, method) = (Asked::new("library"), "PERMIT".to_owned());
+        let (url, name, with_headers) = (None, None, false);
+        Acquire { paceline, upstream, asked, method, url, name, with_headers }
     }
 
     /// The method of the call, for the record and for telling whether sending it twice does harm.
@@ -61,51 +73,16 @@ impl Acquire {
         self
     }
 
-    /// A column, as `--set` gives it: limits with keys count by columns.
-    pub fn column(mut self, name: impl Into<String>, value: impl Into<String>) -> Acquire {
-        self.columns.insert(name.into(), value.into());
+    /// What it is for, in a word, where there is no address: it is recorded in its stead.
+    pub fn named(mut self, name: impl Into<String>) -> Acquire {
+        self.name = Some(name.into());
         self
     }
 
-    /// Several columns.
-    pub fn columns(mut self, columns: impl IntoIterator<Item = (String, String)>) -> Acquire {
-        self.columns.extend(columns);
-        self
-    }
-
-    /// The credential of that name.
-    pub fn credential(mut self, name: impl Into<String>) -> Acquire {
-        self.credential = Some(name.into());
-        self
-    }
-
-    /// What the call takes of each limit that counts calls or items: 1 unless said otherwise.
+    /// What the call takes of each limit that counts calls or items: 1 unless said otherwise. Of a
+    /// concurrency limit it takes one place all the same.
     pub fn units(mut self, units: u64) -> Acquire {
-        self.units = units.max(1);
-        self
-    }
-
-    /// Whether it may use what budgets keep for people (`reserve`).
-    pub fn use_reserve(mut self, use_reserve: bool) -> Acquire {
-        self.use_reserve = use_reserve;
-        self
-    }
-
-    /// It is worthless after this (wall time): where it can go only later it is told so at once.
-    pub fn deadline(mut self, at: Timestamp) -> Acquire {
-        self.deadline = Some(at);
-        self
-    }
-
-    /// Waits no longer than this, and not at all where it is known to take longer.
-    pub fn max_wait(mut self, span: Duration) -> Acquire {
-        self.max_wait = Some(span);
-        self
-    }
-
-    /// The name of the load that its job is of, in `jobs` and `log`: `library` unless said otherwise.
-    pub fn load(mut self, name: impl Into<String>) -> Acquire {
-        self.load = name.into();
+        self.asked.units = units.max(1);
         self
     }
 
@@ -119,34 +96,30 @@ impl Acquire {
     async fn acquired(self) -> Result<Permit, Error> {
         let desk = self.paceline.desk(&self.upstream).await?;
         let job = self.job(&desk)?;
-        let (load, max_wait) = (self.load.clone(), self.max_wait);
+        let (load, max_wait) = (self.asked.load.clone(), self.asked.max_wait);
         let mut errand = Errand::begin(&desk, job, load, max_wait, self.with_headers);
         let granted = errand.turn().await;
-        let granted = granted.map_err(|error| {
-            let way = desk.way();
-            Error::of(error, &way.upstream, way.store.now())
-        })?;
+        let granted = granted.map_err(|error| Error::of(error, &desk.way()))?;
         Ok(Permit::new(errand, granted))
     }
 
     fn job(&self, desk: &OurDesk) -> Result<OwnedJob, Error> {
         let way = desk.way();
-        let deadline_at = self.deadline.map(|at| way.store.now().to_store(at));
         let secrets = way.secrets.redactor();
         let url = self.url.as_deref().map(|url| secrets.redact(url).into_owned());
-        let job = self.planned(&way.upstream, url, deadline_at)?;
+        let job = self.planned(&way.upstream, url, way.store.now())?;
         self.check_units(&way.upstream, &job.partition)?;
-        Ok(OwnedJob { job, once: true, units: self.units, use_reserve: self.use_reserve })
+        Ok(self.asked.owned(job, true))
     }
 
     /// Refuses what no limit could ever grant, rather than have it wait for that.
     fn check_units(&self, upstream: &Upstream, partition: &Columns) -> Result<(), Error> {
         for limit in upstream.limits.iter().filter(|limit| !matches!(limit.cost, Cost::Column(_))) {
             let rule = limit.rule_for(partition);
-            let unreserved = rule.unreserved().filter(|_| self.use_reserve);
+            let unreserved = rule.unreserved().filter(|_| self.asked.use_reserve);
             let most = unreserved.as_ref().unwrap_or(rule).most();
-            if let Some(most) = most.filter(|most| self.units > *most) {
-                let (limit, wanted) = (limit.name.clone(), self.units);
+            if let Some(most) = most.filter(|most| self.asked.units > *most) {
+                let (limit, wanted) = (limit.name.clone(), self.asked.units);
                 let detail = format!(
                     "{wanted} units are more than the limit `{limit}` ever grants at once: {most}"
                 );
@@ -156,28 +129,21 @@ impl Acquire {
         Ok(())
     }
 
-    fn planned(
-        &self,
-        upstream: &Upstream,
-        url: Option<String>,
-        deadline_at: Option<Timestamp>,
-    ) -> Result<NewJob, Error> {
-        let itself = || "{url}".to_owned();
+    fn planned(&self, upstream: &Upstream, url: Option<String>, now: Now) -> Result<NewJob, Error> {
         let options = AddOptions {
-            url: Some(url.as_ref().map_or_else(|| nowhere(upstream), |_| itself())),
+            // The address called, whatever the file's own templates are.
+            url: Some(url.as_ref().map_or_else(|| nowhere(upstream), |_| "{url}".to_owned())),
             method: Some(self.method.clone()),
-            set: self.columns.clone(),
-            credential: self.credential.clone(),
-            deadline_at,
-            dedupe: Dedupe::None,
             unsent: !self.with_headers,
             body: self.with_headers.then(String::new),
             ..AddOptions::default()
         };
         let row = url.map(|url| ("url".to_owned(), url)).into_iter().collect();
+        let options = self.asked.options(options, now);
         let mut job = Planner::new(upstream, options)?.plan(row)?;
         if self.url.is_none() {
-            job.request = Request { url: format!("permit:{}", upstream.name), ..job.request };
+            let name = self.name.clone();
+            job.request.url = name.unwrap_or_else(|| format!("permit:{}", upstream.name));
         }
         job.request.body = None;
         Ok(job)

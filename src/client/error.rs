@@ -4,12 +4,16 @@ use std::sync::Arc;
 
 use chrono_tz::Tz;
 
-use crate::clock::{Now, Timestamp};
+use super::OurWay;
+use crate::clock::Timestamp;
+use crate::dispatch::RunError;
 use crate::dispatch::desk::NoTurn;
 use crate::job::JobState;
 use crate::plan::PlanError;
 use crate::quota::Upstream;
 use crate::quota::library::LibraryError;
+use crate::reading::Reading;
+use crate::store::Store as _;
 use crate::store::StoreError;
 use crate::store::views::{JobView, WaitView};
 
@@ -32,6 +36,18 @@ pub struct NotNow {
 }
 
 impl NotNow {
+    /// What a refusal says, where it comes too late for another try.
+    pub(super) fn refused(upstream: &str, reading: Reading, until: Option<Timestamp>) -> NotNow {
+        NotNow {
+            upstream: upstream.to_owned(),
+            limit: reading.limit,
+            until: until.max(reading.retry_at),
+            zone: None,
+            reason: reading.reason.name().to_owned(),
+            detail: reading.detail,
+        }
+    }
+
     fn of(upstream: &Upstream, wait: Option<WaitView>) -> NotNow {
         let Some(WaitView { limit, until, reason, detail, .. }) = wait else {
             let (limit, until, zone) = (None, None, None);
@@ -131,6 +147,9 @@ pub enum Error {
     /// The store cannot do its work.
     #[error(transparent)]
     Store(Arc<StoreError>),
+    /// A run could not go on.
+    #[error(transparent)]
+    Run(#[from] RunError),
     /// There is no folder for the user's own store.
     #[error("there is no home folder for the store: name its file")]
     NoHome,
@@ -155,7 +174,8 @@ impl Error {
         }
     }
 
-    pub(super) fn of(error: NoTurn, upstream: &Upstream, now: Now) -> Error {
+    pub(super) fn of(error: NoTurn, way: &OurWay) -> Error {
+        let upstream = &way.upstream;
         match error {
             NoTurn::NotNow(wait) => Error::NotNow(NotNow::of(upstream, wait)),
             NoTurn::Held(WaitView { reason, detail, until, .. }) => {
@@ -165,7 +185,7 @@ impl Error {
             NoTurn::Unprepared(error) => Error::Request(error.to_string()),
             NoTurn::NoSecret(detail) => Error::Secret(detail),
             NoTurn::NoToken(detail, until) => {
-                Error::NoToken { detail, until: until.map(|until| now.to_wall(until)) }
+                Error::NoToken { detail, until: until.map(|until| way.store.now().to_wall(until)) }
             }
             NoTurn::Store(error) => Error::Store(error),
             NoTurn::Closed => Error::Closed,

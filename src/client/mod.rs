@@ -4,11 +4,28 @@
 //! | --- | --- |
 //! | `acquire` | a permit asked for |
 //! | `permit` | a permit held, and how it is completed |
+//! | `call` | one call, sent and read; `flight`: on its way, `sink`: what comes back |
+//! | `asked` | what is said of both |
+//! | `queue` | jobs added, and a run |
+//! | `events` | what happens, as a stream |
+//! | `tower`, `middleware` | other clients' calls, paced; `paced`: what both share |
 //! | `error` | why not, and until when |
 
 mod acquire;
+mod asked;
+mod call;
 mod error;
+mod events;
+mod flight;
+#[cfg(feature = "reqwest-middleware")]
+mod middleware;
+#[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
+mod paced;
 mod permit;
+mod queue;
+mod sink;
+#[cfg(feature = "tower")]
+mod tower;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,12 +35,22 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::watch;
 
 pub use acquire::Acquire;
+pub use call::{Answer, Call};
 pub use error::{Error, NotNow};
-pub use permit::{Permit, Refusal, Verdict};
+pub use events::Events;
+#[cfg(feature = "reqwest-middleware")]
+pub use middleware::PacedMiddleware;
+#[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
+pub use paced::PacedBody;
+pub use permit::{Lifeline, Permit, Refusal, Verdict};
+pub use queue::{Add, Run};
+#[cfg(feature = "tower")]
+pub use tower::{LayerError, Paced, PacedLayer};
 
 use crate::clock::SystemClock;
 use crate::dispatch::Tell;
-use crate::dispatch::desk::{Desk, Enrolled, House};
+use crate::dispatch::call::Way;
+use crate::dispatch::desk::{Desk, Enrolled, Errand, Granted, House};
 use crate::dispatch::transport::HttpTransport;
 use crate::quota::library::Library;
 use crate::secrets::Secrets;
@@ -33,8 +60,36 @@ use crate::store::sqlite::{Options, SqliteStore};
 const IDLE: usize = 64;
 
 type OurDesk = Desk<SqliteStore, HttpTransport>;
+type OurErrand = Errand<SqliteStore, HttpTransport>;
+type OurGranted = Granted<SqliteStore, HttpTransport>;
+type OurWay = Way<SqliteStore, HttpTransport>;
 
 /// A store with its quota files: what every door of a program is made from.
+///
+/// ```
+/// use futures_util::StreamExt;
+/// use paceline::Paceline;
+/// # use paceline::practice::{Config, Practice};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// # let practice = Practice::start(Config::new()).await?;
+/// # let folder = tempfile::tempdir()?;
+/// let quota = format!("name = \"shop\"\n[request]\nurl = \"{}\"\n", practice.url("/items/{id}"));
+/// std::fs::write(folder.path().join("shop.toml"), quota)?;
+/// let paceline = Paceline::builder()
+///     .store(folder.path().join("store.db"))
+///     .quotas(folder.path())
+///     .open()?;
+/// let mut events = paceline.events();
+/// let rows = (1..=3).map(|id| [("id".to_owned(), id.to_string())]);
+/// rows.fold(paceline.add("shop"), |add, row| add.row(row)).await?;
+/// let report = paceline.run().await?;
+/// assert_eq!((report.done, report.waiting), (3, 0));
+/// println!("{:?}", events.next().await);
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
+/// ```
 ///
 /// A clone is the same handle. Once the last one is dropped, or [`Paceline::close`] was called, whoever
 /// still waits is withdrawn; permits that are held go on.
@@ -49,6 +104,7 @@ struct Inner {
     secrets: Arc<Secrets>,
     tokens: Arc<crate::dispatch::Tokens>,
     tell: Tell,
+    events: events::Source,
     /// Nobody is told to leave by it: whoever waits is dropped.
     leave: watch::Sender<bool>,
     desks: Mutex<HashMap<String, OurDesk>>,
@@ -128,12 +184,14 @@ impl Paceline {
 
     /// As [`Paceline::over`], telling every event.
     pub fn telling(store: SqliteStore, library: Arc<Library>, tell: Tell) -> Paceline {
+        let events = events::Source::new();
         let inner = Inner {
             store,
             library,
             secrets: Arc::new(Secrets::new()),
             tokens: Arc::default(),
-            tell,
+            tell: events.beside(tell),
+            events,
             leave: watch::Sender::new(false),
             desks: Mutex::default(),
             enrolled: tokio::sync::Mutex::new(Weak::new()),
@@ -154,6 +212,26 @@ impl Paceline {
     /// Asks for the right to send one call of an upstream.
     pub fn acquire(&self, upstream: impl Into<String>) -> Acquire {
         Acquire::new(self.clone(), upstream.into())
+    }
+
+    /// Makes one call of an upstream within its limits, and reads what is answered.
+    pub fn call(&self, upstream: impl Into<String>) -> Call {
+        Call::new(self.clone(), upstream.into())
+    }
+
+    /// Adds jobs to the queue.
+    pub fn add(&self, upstream: impl Into<String>) -> Add {
+        Add::new(self.clone(), upstream.into())
+    }
+
+    /// Sends what is queued, and waits for what may not go yet.
+    pub fn run(&self) -> Run {
+        Run::new(self.clone())
+    }
+
+    /// What happens from now on, to calls, permits and runs of this handle.
+    pub fn events(&self) -> Events {
+        self.inner.events.listen()
     }
 
     /// Withdraws all who wait, gives back what was not sent, and leaves the store. Permits that are held

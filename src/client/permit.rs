@@ -6,15 +6,15 @@ use std::time::Duration;
 use http::HeaderMap;
 use tokio::sync::oneshot;
 
-use super::Error;
+use super::{Error, OurErrand, OurGranted};
 use crate::clock::Timestamp;
 use crate::dispatch::call::{Sent, settlement, unanswered_told};
-use crate::dispatch::desk::{Errand, Granted, gave_up};
-use crate::dispatch::transport::{HttpTransport, Received};
+use crate::dispatch::desk::gave_up;
+use crate::dispatch::transport::Received;
 use crate::job::{Columns, JobId, JobState};
 use crate::quota::Upstream;
 use crate::reading::{Reading, Reason};
-use crate::store::sqlite::SqliteStore;
+use crate::store::sqlite::HeldLock;
 use crate::store::{SettleEnd, Settled, Settlement, Store as _, StoreError};
 
 /// Of an answer whose end is not read, what is said of a permit that was dropped.
@@ -27,8 +27,8 @@ const DROPPED: &str = "its permit was dropped before it was completed: it may ha
 /// its method may be sent twice without harm. It lasts as long as the process: nothing need be renewed.
 #[must_use = "a permit that is dropped counts as sent"]
 pub struct Permit {
-    errand: Errand<SqliteStore, HttpTransport>,
-    granted: Granted<SqliteStore, HttpTransport>,
+    errand: OurErrand,
+    granted: OurGranted,
     sent_at: Timestamp,
     is_over: bool,
 }
@@ -64,6 +64,10 @@ pub struct Verdict {
     pub held: Option<String>,
 }
 
+/// A handle that child processes inherit: see [`Permit::lifeline`]. Drop it once they are started.
+#[derive(Debug)]
+pub struct Lifeline(#[allow(dead_code, reason = "it is held, no more")] HeldLock);
+
 /// A refusal that is no HTTP answer.
 #[derive(Clone, Debug, Default)]
 pub struct Refusal {
@@ -80,10 +84,7 @@ pub struct Refusal {
 }
 
 impl Permit {
-    pub(super) fn new(
-        errand: Errand<SqliteStore, HttpTransport>,
-        granted: Granted<SqliteStore, HttpTransport>,
-    ) -> Permit {
+    pub(super) fn new(errand: OurErrand, granted: OurGranted) -> Permit {
         let sent_at = granted.way.store.now().store;
         granted.tell_sent(sent_at);
         Permit { errand, granted, sent_at, is_over: false }
@@ -129,17 +130,48 @@ impl Permit {
         body: &[u8],
         cut: bool,
     ) -> Result<Verdict, Error> {
-        let now = self.granted.way.store.now();
-        let received = Received {
+        let settlement = self.read(status, headers, body, cut);
+        self.complete(settlement).await
+    }
+
+    /// As [`Permit::answered`], without waiting for it to be recorded: for where nothing can be awaited,
+    /// as at the end of a body that is read as a stream.
+    pub fn answered_by(
+        mut self,
+        status: u16,
+        headers: &[(String, String)],
+        body: &[u8],
+        cut: bool,
+    ) {
+        let settlement = self.read(status, headers, body, cut);
+        drop(self.end(settlement));
+    }
+
+    fn read(
+        &self,
+        status: u16,
+        headers: &[(String, String)],
+        body: &[u8],
+        cut: bool,
+    ) -> Settlement {
+        self.granted.read(&Received {
             status,
             headers: headers.to_vec(),
             body: body.to_vec(),
             cut,
-            received_at: now.wall,
+            received_at: self.granted.way.store.now().wall,
             connection: None,
-        };
-        let settlement = self.granted.read(&received);
-        self.complete(settlement).await
+        })
+    }
+
+    /// What a child process that is started while it is there inherits: as long as that lives, the permit's
+    /// place stays taken, even if this process is killed.
+    ///
+    /// # Errors
+    ///
+    /// The system has no more handles.
+    pub fn lifeline(&self) -> std::io::Result<Lifeline> {
+        self.errand.lifeline().map(Lifeline)
     }
 
     /// It was done, as far as its owner can tell.

@@ -136,7 +136,7 @@ impl<S: Store, T: Transport> Way<S, T> {
     /// Takes the call to its end. `random` (0 to 1) is what its jitter will be made of.
     pub async fn go(&self, call: Call, random: f64) -> End {
         match self.ready(&call).await {
-            Ok(ready) => self.send(call, ready, random).await,
+            Ok(ready) => End::Sent(self.send(call, ready, random).await),
             Err(Unready::Unsent { why, lacks, handed_late }) => {
                 unsent(&call, why, lacks, handed_late)
             }
@@ -246,7 +246,7 @@ impl<S: Store, T: Transport> Way<S, T> {
     }
 
     /// Sends a call that is ready, and reads what comes back.
-    pub async fn send(&self, call: Call, ready: Ready, random: f64) -> End {
+    pub async fn send(&self, call: Call, ready: Ready, random: f64) -> Box<Sent> {
         let Ready { prepared, token } = ready;
         let timeline = self.store.timeline();
         let sent_at = timeline.now().store;
@@ -267,11 +267,7 @@ impl<S: Store, T: Transport> Way<S, T> {
             Err(silence) => self.broken_off(&call, &url, &silence, &redactor),
         };
         let token = token.and_then(|token| self.judge(&token, &settlement.reading));
-        self.sent(call, Settlement { sent_at, token, random, ..settlement }, took)
-    }
-
-    fn sent(&self, call: Call, settlement: Settlement, took: Duration) -> End {
-        End::Sent(Box::new(Sent::of(&call, settlement, took)))
+        Box::new(Sent::of(&call, Settlement { sent_at, token, random, ..settlement }, took))
     }
 
     /// The request makes no HTTP once its secrets are filled in: that is the job's own fault.
@@ -282,7 +278,7 @@ impl<S: Store, T: Transport> Way<S, T> {
         settlement.sent_at = self.store.now().store;
         settlement.left = false;
         settlement.random = random;
-        self.sent(call.clone(), settlement, Duration::ZERO)
+        End::Sent(Box::new(Sent::of(call, settlement, Duration::ZERO)))
     }
 
     /// A refusal that broke off is one: what its head says counts. Of anything else nothing is known.

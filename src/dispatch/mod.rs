@@ -266,7 +266,7 @@ impl<S: Store, T: Transport, F: Fn(&Upstream) -> Result<T, RunError>> Run<S, F> 
                     news = self.store.news().unwrap_or(news);
                     self.look_for_lanes().await?;
                 }
-                _ = leave.wait_for(|leave| *leave), if !told => {
+                () = async { drop(leave.wait_for(|leave| *leave).await) }, if !told => {
                     told = true;
                     let in_flight = self.shared.in_flight();
                     self.shared.tell(&Event::Draining { in_flight });

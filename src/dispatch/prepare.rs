@@ -34,6 +34,21 @@ pub struct Prepared {
     pub spool: Option<Arc<dyn Spool>>,
 }
 
+impl Prepared {
+    /// Sends this instead of the file's own body. What no header tells of it is told: that it is JSON, or a
+    /// form.
+    pub(crate) fn set_body(&mut self, body: Vec<u8>) {
+        if !self.headers.contains_key(CONTENT_TYPE) {
+            let is_json = matches!(body.trim_ascii_start().first(), Some(b'{' | b'['))
+                && serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_ok();
+            let form = "application/x-www-form-urlencoded";
+            let told = if is_json { "application/json" } else { form };
+            self.headers.insert(CONTENT_TYPE, HeaderValue::from_static(told));
+        }
+        self.body = Some(body);
+    }
+}
+
 /// Bytes of most answers that are read. With the client's own buffers (up to 400 KiB a connection) 64 of
 /// them at once take some 30 MiB.
 pub(super) const ANSWER_CAP: usize = 256 * 1024;

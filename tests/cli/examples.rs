@@ -9,6 +9,7 @@ use super::bench::Bench;
 const OTHERWISE: &[(&str, Option<i32>)] = &[
     // The key of the preset is not set: nothing is sent, and a person is needed.
     ("run", Some(4)),
+    ("call", Some(4)),
     // It asks, and nobody is there.
     ("init", Some(2)),
     // It takes its ten seconds; tests/demo.rs plays it.

@@ -3,6 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
+use paceline::client;
 use paceline::dispatch::Report;
 use paceline::dispatch::RunError;
 use paceline::plan::PlanError;
@@ -31,6 +32,8 @@ pub enum Exit {
     Waiting,
     /// Somebody asked the program to leave.
     Interrupted,
+    /// The status of a command that was run.
+    Command(u8),
 }
 
 impl Exit {
@@ -44,6 +47,7 @@ impl Exit {
             Exit::Held => 4,
             Exit::Waiting => 75,
             Exit::Interrupted => 130,
+            Exit::Command(status) => status,
         }
     }
 
@@ -156,6 +160,10 @@ fn of_error(error: &anyhow::Error) -> Exit {
             || cause.is::<PlanError>()
             || cause.is::<CalendarError>()
             || matches!(cause.downcast_ref(), Some(RunError::Library(_)))
+            || matches!(
+                cause.downcast_ref(),
+                Some(client::Error::Library(_) | client::Error::Plan(_))
+            )
             || matches!(store, Some(StoreError::NoSuchLimit { .. } | StoreError::WrongKey { .. }))
     });
     if usage { Exit::Usage } else { Exit::Fault }

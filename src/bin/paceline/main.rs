@@ -1,6 +1,7 @@
 //! The command line.
 
 mod args;
+mod child;
 mod commands;
 mod context;
 mod demo;

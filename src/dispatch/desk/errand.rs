@@ -12,6 +12,7 @@ use crate::dispatch::call::{Lack, Ready, Unready, Way};
 use crate::dispatch::prepare::PrepareError;
 use crate::dispatch::transport::{Received, Transport};
 use crate::job::JobState;
+use crate::store::sqlite::{HeldLock, SqliteStore};
 use crate::store::views::{JobView, Turn, WaitView};
 use crate::store::{Call, ClaimedJob, OwnedJob, ReleaseWhy, Settlement, Store, StoreError};
 
@@ -79,6 +80,13 @@ pub(crate) struct Errand<S, T> {
     give_up_at: Option<Timestamp>,
     began_at: Timestamp,
     waits: Option<WaitView>,
+}
+
+impl<T: Transport> Errand<SqliteStore, T> {
+    /// A handle on this process's lock that child processes inherit.
+    pub fn lifeline(&self) -> std::io::Result<HeldLock> {
+        self.desk.way().store.share_lock(self.desk.runner)
+    }
 }
 
 impl<S: Store, T: Transport> Errand<S, T> {

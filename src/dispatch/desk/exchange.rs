@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::seat::{Entry, Leaving, Ticket, Word};
+use super::seat::{Entry, Leaving, Ticket, Word, gave_up};
 use super::{Clerk, Ended, Guest, PATIENCE, TROUBLE_INTERVAL};
+use crate::clock::Timestamp;
 use crate::dispatch::auth::Need;
 use crate::dispatch::call::Lack;
 use crate::dispatch::question::Asker;
@@ -19,6 +20,9 @@ use crate::store::{
 
 /// Calls that one claim asks for, at most.
 const MOST: usize = 64;
+
+/// A wait is told from this length on.
+const WORTH_TELLING: Duration = Duration::from_secs(1);
 
 /// The first lead that a call handed over late leads to, and the longest.
 const LEADS: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(100));
@@ -207,8 +211,13 @@ impl<S: Store, T: Transport> Clerk<S, T> {
         }
         match settled.end {
             SettleEnd::Again(_) => {
-                if let Some(guest) = self.guests.get_mut(&ticket) {
+                let guest = self.guests.get_mut(&ticket);
+                let is_gone = guest.is_some_and(|guest| {
                     (guest.call, guest.told) = (None, None);
+                    guest.words.is_closed()
+                });
+                if is_gone {
+                    self.leave(ticket, gave_up());
                 }
                 self.claim_due = true;
             }
@@ -228,6 +237,7 @@ impl<S: Store, T: Transport> Clerk<S, T> {
         if !claimed.calls.is_empty() {
             self.lead -= self.lead / 16;
         }
+        self.tell_wait(&claimed);
         if let Some(nanos) = claimed.stepped {
             (self.house.tell)(&Event::ClockStepped { nanos });
         }
@@ -245,6 +255,17 @@ impl<S: Store, T: Transport> Clerk<S, T> {
         }
         for call in claimed.calls {
             self.hand_over(call);
+        }
+    }
+
+    /// Tells that nothing goes for a while, once.
+    fn tell_wait(&mut self, claimed: &Claimed) {
+        let now = self.house.store().now();
+        let is_long = |at: &Timestamp| at.since(now.store) >= WORTH_TELLING;
+        let Some(next_at) = claimed.next_at.filter(is_long) else { return };
+        if claimed.calls.is_empty() && self.told_until.replace(next_at) != Some(next_at) {
+            let (upstream, limit) = (self.upstream.name.clone(), claimed.limit.clone());
+            (self.house.tell)(&Event::Waiting { upstream, until: now.to_wall(next_at), limit });
         }
     }
 

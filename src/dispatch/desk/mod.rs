@@ -84,13 +84,14 @@ impl<S> House<S> {
 
 /// The way to a desk. Once all are dropped it gives back what is left, and ends.
 pub(crate) struct Desk<S, T> {
+    runner: RunnerId,
     notes: UnboundedSender<Note>,
     way: watch::Receiver<Arc<Way<S, T>>>,
 }
 
 impl<S, T> Clone for Desk<S, T> {
     fn clone(&self) -> Self {
-        Desk { notes: self.notes.clone(), way: self.way.clone() }
+        Desk { runner: self.runner, notes: self.notes.clone(), way: self.way.clone() }
     }
 }
 
@@ -134,6 +135,7 @@ pub(super) struct Clerk<S, T> {
     look: Look,
     look_at: Timestamp,
     trouble_since: Option<Timestamp>,
+    told_until: Option<Timestamp>,
     closing: Option<oneshot::Sender<()>>,
     is_over: bool,
 }
@@ -176,11 +178,13 @@ impl<S: Store, T: Transport> Desk<S, T> {
             look: Look::default(),
             look_at,
             trouble_since: None,
+            told_until: None,
             closing: None,
             is_over: false,
         };
+        let runner = clerk.house.runner();
         tokio::spawn(clerk.serve());
-        Desk { notes, way }
+        Desk { runner, notes, way }
     }
 
     /// What a call needs on its way, by the quota file as it is now.

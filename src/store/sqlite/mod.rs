@@ -49,12 +49,13 @@ use std::time::Duration;
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::StoreError;
+use super::{RunnerId, StoreError};
 use crate::clock::{Anchor, Clock, Now, Timeline, Timestamp};
 use crate::quota::{LimitRule, Upstream};
 pub use copies::{Aside, CopyError, backup, restore};
 pub use health::Health;
 pub use restored::Origin;
+pub use runners::HeldLock;
 use runners::RunnerLocks;
 pub use schema::is_store;
 use writer::{Durability, Writer};
@@ -194,6 +195,16 @@ impl SqliteStore {
     /// The store cannot do its work.
     pub fn origin(&self) -> Result<Origin, StoreError> {
         self.read(restored::origin)
+    }
+
+    /// A handle on a runner's lock that child processes inherit: while one of them lives, the runner counts as
+    /// alive.
+    ///
+    /// # Errors
+    ///
+    /// The runner has left, or the system has no more handles.
+    pub fn share_lock(&self, runner: RunnerId) -> std::io::Result<HeldLock> {
+        self.inner.locks.share(runner)
     }
 
     /// One consistent read. The closure sees the store at one moment.

@@ -7,11 +7,16 @@ use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use rusqlite::named_params;
 
 use super::writer::Txn;
 use super::{queries, sweep};
 use crate::store::{RunnerId, Serves, StoreError};
+
+/// A handle on a runner's lock that child processes inherit.
+#[derive(Debug)]
+pub struct HeldLock(#[allow(dead_code, reason = "it is held, no more")] File);
 
 /// The locks that this process holds.
 #[derive(Clone, Debug)]
@@ -57,6 +62,16 @@ impl RunnerLocks {
         if held.remove(&runner).is_some() {
             let _ = std::fs::remove_file(lock_file(&self.store, runner.0));
         }
+    }
+
+    /// A handle on a runner's lock that child processes inherit: the lock is held until that is gone too, in
+    /// whichever process.
+    pub fn share(&self, runner: RunnerId) -> std::io::Result<HeldLock> {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let gone = || std::io::Error::other("the runner has left the store");
+        let file = held.get(&runner).ok_or_else(gone)?.try_clone()?;
+        fcntl(&file, FcntlArg::F_SETFD(FdFlag::empty()))?;
+        Ok(HeldLock(file))
     }
 
     /// Whether the process that took this number is there.

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `global` | flags of all commands, and what stands in for them |
 //! | `add`, `run` | the two great commands |
+//! | `doors` | calls and commands within the limits |
 //! | `look` | commands that show |
 //! | `act` | commands that change jobs and partitions |
 //! | `care` | looking after the store and its surroundings |
@@ -14,6 +15,7 @@
 pub mod act;
 pub mod add;
 pub mod care;
+pub mod doors;
 pub mod global;
 pub mod init;
 pub mod look;
@@ -59,6 +61,10 @@ pub enum Command {
     Add(Box<add::AddArgs>),
     /// Send what may be sent, and wait for what may not yet
     Run(run::RunArgs),
+    /// Make one call within the limits, and print what is answered
+    Call(Box<doors::CallArgs>),
+    /// Run a command within the limits: one permit, held until it ends
+    Exec(Box<doors::ExecArgs>),
     /// Show the queue, the limits, what is not free, and when it goes on
     Status(look::StatusArgs),
     /// Tell what holds a job or an upstream back, and until when

@@ -6,9 +6,11 @@ mod answers;
 mod backup;
 mod budget;
 mod calendar;
+mod call;
 mod cancel;
 mod completions;
 mod doctor;
+mod exec;
 mod forecast;
 mod hold;
 mod init;
@@ -20,6 +22,7 @@ mod man;
 mod prune;
 mod quotas;
 mod read;
+mod refused;
 mod report;
 mod resets;
 mod resolve;
@@ -48,6 +51,8 @@ pub async fn run(command: Command, context: &Context) -> anyhow::Result<Exit> {
     match command {
         Command::Add(args) => add::run(*args, context).await,
         Command::Run(args) => run::run(args, context).await,
+        Command::Call(args) => call::run(*args, context).await,
+        Command::Exec(args) => exec::run(*args, context).await,
         Command::Status(args) => status::run(args, context).await,
         Command::Why(args) => why::run(args, context).await,
         Command::Jobs(args) => jobs::run(args, context).await,
