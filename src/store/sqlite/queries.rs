@@ -17,6 +17,8 @@ pub(super) const SAVEPOINT_KEEP: &str = "RELEASE wish";
 pub(super) const SAVEPOINT_UNDO: &str = "ROLLBACK TO wish; RELEASE wish";
 pub(super) const SYNC_FULL: &str = "PRAGMA synchronous = FULL";
 pub(super) const SYNC_NORMAL: &str = "PRAGMA synchronous = NORMAL";
+pub(super) const SCRATCH_MEMORY: &str = "PRAGMA temp_store = MEMORY";
+pub(super) const SCRATCH_DISK: &str = "PRAGMA temp_store = FILE";
 pub(super) const DATA_VERSION: &str = "PRAGMA data_version";
 pub(super) const CHECKPOINT: &str = "PRAGMA wal_checkpoint(PASSIVE)";
 pub(super) const FREE_PAGES: &str = "PRAGMA freelist_count";

@@ -136,6 +136,22 @@ async fn the_pragma_is_set_before_the_group_begins() {
     }
 }
 
+/// What undoes a statement stays in memory where it is small, and only there.
+#[tokio::test]
+async fn only_work_on_calls_keeps_its_scratch_in_memory() {
+    const FILE: i64 = 1;
+    const MEMORY: i64 = 2;
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let writer = &store.inner.writer;
+    let look = |txn: &super::writer::Txn<'_>| {
+        txn.conn.pragma_query_value(None, "temp_store", |row| row.get::<_, i64>(0))
+    };
+    assert_eq!(writer.write_calls(Durability::Normal, look).await.unwrap(), MEMORY);
+    assert_eq!(writer.write(Durability::Normal, look).await.unwrap(), FILE);
+    assert_eq!(writer.write_calls(Durability::Normal, look).await.unwrap(), MEMORY);
+}
+
 #[tokio::test]
 async fn a_wish_that_fails_takes_nothing_with_it() {
     let folder = tempfile::tempdir().unwrap();
