@@ -150,6 +150,11 @@ pub(super) const JOB_ADD: &str =
 /// A trigger would write each page that it touches to a journal of its own, job by job.
 pub(super) const TALLY_ADDED: &str = "INSERT INTO tally (upstream_id, load_id, state, jobs)
     VALUES (:upstream, :load, 'queued', :jobs) ON CONFLICT DO UPDATE SET jobs = jobs + excluded.jobs";
+/// As that: of jobs that were queued and are done.
+pub(super) const TALLY_LESS: &str = "UPDATE tally SET jobs = jobs - :jobs
+    WHERE upstream_id = :upstream AND load_id = :load AND state = 'queued'";
+pub(super) const TALLY_DONE: &str = "INSERT INTO tally (upstream_id, load_id, state, jobs)
+    VALUES (:upstream, :load, 'done', :jobs) ON CONFLICT DO UPDATE SET jobs = jobs + excluded.jobs";
 pub(super) const DEDUPE_MARKED: &str =
     "SELECT 1 FROM dedupe_mark WHERE dedupe = :dedupe AND day = :day";
 pub(super) const DEDUPE_MARK: &str =
@@ -399,7 +404,7 @@ pub(super) const LEASED: &str =
     "SELECT running.job_id, running.n, call.partition_id, call.repeatable,
         call.taken, call.slot_at, partition.key, partition.answered, partition.hard_refusals,
         partition.batch_most, partition.batch_bad, job.failures, job.refused_hard, job.deadline_at,
-        owned.once
+        job.load_id, job.state = 'queued' AS queued, owned.once
     FROM call JOIN running ON running.call_id = call.id JOIN job ON job.id = running.job_id
     JOIN partition ON partition.id = call.partition_id
     LEFT JOIN owned ON owned.job_id = job.id WHERE call.id = ?1";
@@ -411,7 +416,7 @@ pub(super) const LOST: &str =
         partition.batch_most, partition.batch_bad, job.failures, job.refused_hard, job.deadline_at,
         CASE WHEN owned.owner IN (SELECT id FROM runner) THEN owned.once
              WHEN owned.owner IS NOT NULL THEN 1 END AS once,
-        shape.method, coalesce(redirect.as_get, 0) AS as_get,
+        job.load_id, job.state = 'queued' AS queued, shape.method, coalesce(redirect.as_get, 0) AS as_get,
         job.state IN ('queued', 'unsure')
             AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)
             AND NOT EXISTS (SELECT 1 FROM attempt AS later

@@ -50,6 +50,10 @@ pub(super) struct Part {
     /// It ends with this call.
     pub once: bool,
     pub deadline_at: Option<Timestamp>,
+    /// The job's load.
+    pub load: i64,
+    /// Whether the job's row says queued.
+    pub queued: bool,
 }
 
 impl Carried {
@@ -135,6 +139,8 @@ impl Part {
             refused_hard: row.get("refused_hard")?,
             once: row.get::<_, Option<bool>>("once")?.unwrap_or(false),
             deadline_at: deadline.map(Timestamp::from_nanos),
+            load: row.get("load_id")?,
+            queued: row.get("queued")?,
         })
     }
 }
