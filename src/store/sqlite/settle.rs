@@ -139,7 +139,8 @@ impl<'t> Settle<'t> {
         let limit = named.and_then(|name| upstream.limits.iter().position(|l| l.name == name));
         let index = match limit {
             Some(limit) => instances.of_limit(limit, &columns)?,
-            None => instances.own_gate(&columns)?,
+            None if carried.gated => instances.own_gate(&columns)?,
+            None => instances.open_gate(&columns),
         };
         Ok(Settle {
             txn,
