@@ -226,8 +226,8 @@ CREATE TABLE lastmod_seen (
     job_id  INTEGER NOT NULL                 -- that job, while its key is the same
 ) STRICT, WITHOUT ROWID;
 
--- How many jobs are in each state. An addition counts its own, once for all; whatever moves or removes a
--- job is counted by a trigger.
+-- How many jobs are in each state. An addition counts its own, once for all, and so does a settle those
+-- that were queued and are done; whatever else moves or removes a job is counted by a trigger.
 CREATE TABLE tally (
     upstream_id INTEGER NOT NULL,
     load_id     INTEGER NOT NULL,
@@ -235,7 +235,8 @@ CREATE TABLE tally (
     jobs        INTEGER NOT NULL CHECK (jobs >= 0),
     PRIMARY KEY (upstream_id, load_id, state)
 ) STRICT, WITHOUT ROWID;
-CREATE TRIGGER job_moved AFTER UPDATE OF state ON job WHEN OLD.state <> NEW.state BEGIN
+CREATE TRIGGER job_moved AFTER UPDATE OF state ON job
+    WHEN OLD.state <> NEW.state AND NOT (OLD.state = 'queued' AND NEW.state = 'done') BEGIN
     UPDATE tally SET jobs = jobs - 1
         WHERE upstream_id = OLD.upstream_id AND load_id = OLD.load_id AND state = OLD.state;
     INSERT INTO tally VALUES (NEW.upstream_id, NEW.load_id, NEW.state, 1)
@@ -264,7 +265,8 @@ CREATE TABLE offer (
     PRIMARY KEY (runner_id, upstream_id)
 ) STRICT, WITHOUT ROWID;
 
--- One leased HTTP exchange. The row is there from the claim to the settle.
+-- One leased HTTP exchange. The row is there from the claim to the settle. There are never more than are in
+-- flight: they are looked through by runner and instant without an index, which each call would pay for.
 CREATE TABLE call (
     id           INTEGER PRIMARY KEY,
     runner_id    INTEGER NOT NULL REFERENCES runner (id),
@@ -275,8 +277,6 @@ CREATE TABLE call (
     marked       INTEGER NOT NULL DEFAULT 0 CHECK (marked IN (0, 1)),  -- it is about to leave
     taken        TEXT NOT NULL CHECK (json_valid(taken))
 ) STRICT;
-CREATE INDEX call_expires ON call (expires_at);
-CREATE INDEX call_runner ON call (runner_id);
 CREATE INDEX call_partition ON call (partition_id);
 
 -- The attempt that is being made: recorded before the call leaves.

@@ -113,12 +113,11 @@ pub(crate) fn is_zero(view: &View<'_>) -> bool {
 /// A reason from header fields alone: on a 429 (or 420), or on a 403 where a bucket is empty. Each
 /// means that a limit refused; the used-up buckets tell which.
 pub(crate) fn read(view: &View<'_>) -> Option<Verdict> {
-    let state = State::of(&buckets(view));
-    let source = |field: &str| format!("status {}; {field}", view.status());
-    match (view.status(), state) {
-        (403 | 420 | 429, Some(state)) => Some(state.verdict(source(&state.field))),
-        _ => None,
+    if !matches!(view.status(), 403 | 420 | 429) {
+        return None;
     }
+    let state = State::of(&buckets(view))?;
+    Some(state.verdict(format!("status {}; {}", view.status(), state.field)))
 }
 
 /// Makes a refusal whose window is unknown a quota, where the used-up buckets or the server's own

@@ -355,6 +355,11 @@ impl<'w, S: Store> Life<'w, S> {
         let tally = self.w.tally();
         assert_eq!(tally.values().sum::<u64>(), self.added.len() as u64, "{tally:?}");
         assert_eq!(tally[&JobState::Running], self.out.len() as u64);
+        let jobs = self.w.jobs(Filter::default());
+        for (state, counted) in tally {
+            let found = jobs.iter().filter(|job| job.state == state).count();
+            assert_eq!(found as u64, counted, "{state}");
+        }
         let all = self.all_sent();
         let slots: Vec<_> = all.iter().map(|sent| sent.slot_at).collect();
         crate::rates::assert_rolling(&slots, RATE, secs(1));

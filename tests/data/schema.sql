@@ -52,11 +52,7 @@ CREATE TABLE call (
     taken        TEXT NOT NULL CHECK (json_valid(taken))
 ) STRICT;
 
-CREATE INDEX call_expires ON call (expires_at);
-
 CREATE INDEX call_partition ON call (partition_id);
-
-CREATE INDEX call_runner ON call (runner_id);
 
 CREATE TABLE dedupe_mark (
     dedupe BLOB NOT NULL CHECK (length(dedupe) = 16),
@@ -72,7 +68,8 @@ CREATE TABLE in_flight (
 
 CREATE INDEX in_flight_call ON in_flight (call_id);
 
-CREATE TRIGGER job_moved AFTER UPDATE OF state ON job WHEN OLD.state <> NEW.state BEGIN
+CREATE TRIGGER job_moved AFTER UPDATE OF state ON job
+    WHEN OLD.state <> NEW.state AND NOT (OLD.state = 'queued' AND NEW.state = 'done') BEGIN
     UPDATE tally SET jobs = jobs - 1
         WHERE upstream_id = OLD.upstream_id AND load_id = OLD.load_id AND state = OLD.state;
     INSERT INTO tally VALUES (NEW.upstream_id, NEW.load_id, NEW.state, 1)

@@ -100,14 +100,14 @@ fn who_acts_on_many_is_asked() {
 #[test]
 fn a_long_addition_draws_a_bar_and_says_what_is_wrong_beside_it() {
     let world = World::with(Config::new(), PACE);
-    let rows: String = (0..20_000).map(|id| format!("{id}\n")).collect();
+    let rows: String = (0..60_000).map(|id| format!("{id}\n")).collect();
     world.home.write("rows.csv", &format!("id\n{rows}\nbad,row\n"));
     let (code, screen) = world.watch(&["add", "shop", "--csv", "rows.csv", "--load", "l"]).finish();
     assert_eq!(code, 3, "{screen}");
-    assert!(screen.contains("% 4,000 rows, 2,000 added, "), "{screen:?}");
+    assert!(screen.contains("% 40,000 rows, 20,000 added, "), "{screen:?}");
     assert!(screen.contains(" left"), "{screen:?}");
-    assert!(screen.contains("line 20003 of rows.csv: it has 2 values"), "{screen:?}");
-    assert!(screen.ends_with("load l: 20,000 added, 1 rejected\r\n"), "{screen:?}");
+    assert!(screen.contains("line 60003 of rows.csv: it has 2 values"), "{screen:?}");
+    assert!(screen.ends_with("load l: 60,000 added, 1 rejected\r\n"), "{screen:?}");
 }
 
 #[test]

@@ -4,6 +4,9 @@
 //! A message counts as a whole: each of its words is one of these. Under a success the body must be an
 //! error and nothing beside, so that no data that speaks of limits is taken for a refusal.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use super::error::{Parts, says_fine};
 use crate::reading::Reason;
 use crate::reading::verdict::Verdict;
@@ -22,6 +25,9 @@ const WORDS: &str = "a about account address after again allowed allowance an an
     submission submissions submit submitting t temporarily that the then this throttled throttling \
     to today token tomorrow too try up url urls usage use used user ve wait was we week weekly will \
     with you your";
+
+/// The same, to be looked up: every answer asks.
+static KNOWN: LazyLock<HashSet<&str>> = LazyLock::new(|| WORDS.split(' ').collect());
 
 /// No such message is longer.
 const LONGEST: usize = 400;
@@ -53,10 +59,8 @@ fn refusal(text: &str) -> Option<Verdict> {
     let lower = text.to_ascii_lowercase();
     let words: Vec<&str> =
         lower.split(|letter: char| !letter.is_alphanumeric()).filter(|w| !w.is_empty()).collect();
-    let is_known = |word: &&str| {
-        word.bytes().all(|byte| byte.is_ascii_digit())
-            || WORDS.split(' ').any(|known| known == *word)
-    };
+    let is_known =
+        |word: &&str| KNOWN.contains(word) || word.bytes().all(|byte| byte.is_ascii_digit());
     if !words.iter().all(is_known) {
         return None;
     }

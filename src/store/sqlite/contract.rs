@@ -85,14 +85,14 @@ impl Store for SqliteStore {
             crash::stop("claim");
             claimed
         };
-        let claimed = self.inner.writer.write(durability, work).await;
+        let claimed = self.inner.writer.write_calls(durability, work).await;
         crash::stop("claimed");
         claimed
     }
 
     async fn mark(&self, calls: Vec<CallId>) -> Result<(), StoreError> {
         let work = move |txn: &Txn<'_>| settle::mark(txn, &calls);
-        let marked = self.inner.writer.write(Durability::Synced, work).await;
+        let marked = self.inner.writer.write_calls(Durability::Synced, work).await;
         crash::stop("marked");
         marked
     }
@@ -103,7 +103,7 @@ impl Store for SqliteStore {
         releases: Vec<Release>,
     ) -> Result<(), StoreError> {
         let work = move |txn: &Txn<'_>| release::release(txn, &upstream, &releases);
-        self.inner.writer.write(Durability::Normal, work).await
+        self.inner.writer.write_calls(Durability::Normal, work).await
     }
 
     async fn settle(
@@ -116,7 +116,7 @@ impl Store for SqliteStore {
             crash::stop("settle");
             settled
         };
-        let settled = self.inner.writer.write(Durability::Normal, work).await;
+        let settled = self.inner.writer.write_calls(Durability::Normal, work).await;
         crash::stop("settled");
         settled
     }
@@ -127,7 +127,7 @@ impl Store for SqliteStore {
         answer: QuotaAnswer,
     ) -> Result<(), StoreError> {
         let work = move |txn: &Txn<'_>| settle::remaining::quota_told(txn, &upstream, &answer);
-        self.inner.writer.write(Durability::Normal, work).await
+        self.inner.writer.write_calls(Durability::Normal, work).await
     }
 
     async fn sweep(&self) -> Result<Swept, StoreError> {

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use rusqlite::{Connection, Row, named_params};
+use rusqlite::{Connection, named_params};
 
+use super::fields::Fields;
 use super::queries;
 use super::usage::{stored, units};
 use crate::clock::Timestamp;
@@ -36,30 +37,27 @@ pub(super) struct Asked {
 }
 
 impl Heard {
-    pub fn read(row: &Row<'_>) -> rusqlite::Result<Heard> {
-        let at = |name: &str| -> rusqlite::Result<Option<Timestamp>> {
-            Ok(row.get::<_, Option<i64>>(name)?.map(Timestamp::from_nanos))
+    pub fn read(row: &Fields<'_, '_>) -> rusqlite::Result<Heard> {
+        let at = || -> rusqlite::Result<Option<Timestamp>> {
+            Ok(row.next::<Option<i64>>()?.map(Timestamp::from_nanos))
         };
-        let told = match (row.get::<_, Option<i64>>("reported")?, at("reported_until")?) {
-            (Some(figure), Some(until)) => {
-                let left = row.get::<_, Option<i64>>("reported_left")?.unwrap_or(figure);
-                let last_call = row.get::<_, Option<i64>>("reported_call")?.unwrap_or_default();
-                Some(Told { figure: units(figure), left, until, last_call })
-            }
-            _ => None,
-        };
-        let slowed = match (row.get("slowed_share")?, at("slowed_at")?) {
+        let figure: Option<i64> = row.next()?;
+        let left: Option<i64> = row.next()?;
+        let until = at()?;
+        let last_call = row.next::<Option<i64>>()?.unwrap_or_default();
+        let told = figure.zip(until).map(|(figure, until)| {
+            let left = left.unwrap_or(figure);
+            Told { figure: units(figure), left, until, last_call }
+        });
+        let silent = units(row.next()?);
+        let slowed = match (row.next()?, at()?) {
             (Some(share), Some(at)) => Some(Slowed { share, at }),
             _ => None,
         };
         Ok(Heard {
-            reported: Reported { silent: units(row.get("silent_units")?), told },
+            reported: Reported { silent, told },
             slowed,
-            asked: Asked {
-                next_at: at("ask_at")?,
-                until: at("asked_until")?,
-                failures: row.get("ask_failures")?,
-            },
+            asked: Asked { next_at: at()?, until: at()?, failures: row.next()? },
         })
     }
 

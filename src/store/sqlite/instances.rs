@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, named_params};
 
+use super::fields::Fields;
 use super::heard::{self, Asked, Heard};
 use super::places::{Line, Side};
 use super::restored::Restored;
@@ -64,7 +65,58 @@ impl Block {
     }
 }
 
+/// What an instance's row holds.
+#[derive(Default)]
+struct Stored {
+    id: Option<i64>,
+    tat: Option<Timestamp>,
+    block: Block,
+    heard: Heard,
+    side: Side,
+}
+
+impl Stored {
+    fn read(row: &Fields<'_, '_>) -> rusqlite::Result<Stored> {
+        let at = || -> rusqlite::Result<Option<Timestamp>> {
+            Ok(row.next::<Option<i64>>()?.map(Timestamp::from_nanos))
+        };
+        Ok(Stored {
+            id: row.next()?,
+            tat: at()?,
+            block: Block {
+                at: at()?,
+                until: at()?,
+                reason: row.next()?,
+                detail: row.next()?,
+                stands: row.next::<Option<String>>()?.zip(at()?),
+                refusals: row.next()?,
+                probe: row.next::<Option<i64>>()?.map(CallId),
+            },
+            heard: Heard::read(row)?,
+            side: Side::of(row.next()?),
+        })
+    }
+}
+
 impl Instance {
+    fn new(limit: &str, key: &str, stored: Stored) -> Instance {
+        let Stored { id, tat, block, heard, side } = stored;
+        let usage = tat.map(|tat| Usage::Rate(Some(tat)));
+        Instance {
+            id,
+            limit: limit.to_owned(),
+            key: key.to_owned(),
+            block,
+            heard,
+            usage,
+            slowed: None,
+            unreserved: None,
+            side,
+            before: None,
+            reported_before: heard.reported,
+        }
+    }
+
     /// What was used of it; `None`: of a partition's own gate.
     pub fn usage(&self) -> Option<&Usage> {
         self.usage.as_ref()
@@ -160,6 +212,13 @@ impl<'t> Instances<'t> {
         self.gate(OWN_GATE, partition)
     }
 
+    /// A partition's own gate that was never closed, so that it need not be looked for.
+    pub fn open_gate(&mut self, partition: &Columns) -> Index {
+        let key = to_json(partition);
+        let gate = Instance::new(OWN_GATE, &key, Stored::default());
+        self.enter(usize::MAX, key, gate)
+    }
+
     fn gate(&mut self, name: &str, columns: &Columns) -> rusqlite::Result<Index> {
         let key = to_json(columns);
         if let Some(index) = self.found.get(&(usize::MAX, key.clone())) {
@@ -178,48 +237,9 @@ impl<'t> Instances<'t> {
 
     fn load(&self, limit: &str, key: &str) -> rusqlite::Result<Instance> {
         let mut query = self.conn.prepare_cached(queries::INSTANCE)?;
-        let at = |nanos: Option<i64>| nanos.map(Timestamp::from_nanos);
-        let found = query
-            .query_row(
-                named_params! { ":upstream": self.upstream_id, ":limit": limit, ":key": key },
-                |row| {
-                    let tat: Option<i64> = row.get("tat")?;
-                    let block = Block {
-                        at: at(row.get("blocked_at")?),
-                        until: at(row.get("blocked_until")?),
-                        reason: row.get("block_reason")?,
-                        detail: row.get("block_detail")?,
-                        stands: row
-                            .get::<_, Option<String>>("stands_reason")?
-                            .zip(at(row.get("stands_since")?)),
-                        refusals: row.get("refusals")?,
-                        probe: row.get::<_, Option<i64>>("probe_call")?.map(CallId),
-                    };
-                    let side = Side::of(row.get("side")?);
-                    Ok((row.get::<_, i64>("id")?, at(tat), block, Heard::read(row)?, side))
-                },
-            )
-            .optional()?;
-        let (id, tat, block, heard, side) = match found {
-            Some((id, tat, block, heard, side)) => (Some(id), tat, block, heard, side),
-            None => (None, None, Block::default(), Heard::default(), Side::default()),
-        };
-        let usage = tat.map(|tat| Usage::Rate(Some(tat)));
-        let (limit, key) = (limit.to_owned(), key.to_owned());
-        let (slowed, unreserved, before, reported_before) = (None, None, None, heard.reported);
-        Ok(Instance {
-            id,
-            limit,
-            key,
-            block,
-            heard,
-            usage,
-            slowed,
-            unreserved,
-            side,
-            before,
-            reported_before,
-        })
+        let params = named_params! { ":upstream": self.upstream_id, ":limit": limit, ":key": key };
+        let found = query.query_row(params, |row| Stored::read(&Fields::of(row))).optional()?;
+        Ok(Instance::new(limit, key, found.unwrap_or_default()))
     }
 
     /// As it is stored, and as it counts. What counts as spent because the store was restored is in both,

@@ -10,6 +10,7 @@
 //! | `instances`, `usage`, `heard` | limit instances within one transaction, what is used and heard of them |
 //! | `places` | where a partition waits |
 //! | `inspect`, `results` | consistent reads for people |
+//! | `fields` | a row's columns, by name |
 //! | `body` | a kept answer, as it lies on disk |
 //! | `copies`, `restored` | copies made while others write, and copies that become the store |
 //! | `told` | holds that a person is told of, once |
@@ -22,6 +23,7 @@ mod body;
 mod claim;
 mod contract;
 mod copies;
+mod fields;
 mod health;
 mod heard;
 mod inspect;

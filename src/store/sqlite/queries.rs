@@ -17,6 +17,8 @@ pub(super) const SAVEPOINT_KEEP: &str = "RELEASE wish";
 pub(super) const SAVEPOINT_UNDO: &str = "ROLLBACK TO wish; RELEASE wish";
 pub(super) const SYNC_FULL: &str = "PRAGMA synchronous = FULL";
 pub(super) const SYNC_NORMAL: &str = "PRAGMA synchronous = NORMAL";
+pub(super) const SCRATCH_MEMORY: &str = "PRAGMA temp_store = MEMORY";
+pub(super) const SCRATCH_DISK: &str = "PRAGMA temp_store = FILE";
 pub(super) const DATA_VERSION: &str = "PRAGMA data_version";
 pub(super) const CHECKPOINT: &str = "PRAGMA wal_checkpoint(PASSIVE)";
 pub(super) const FREE_PAGES: &str = "PRAGMA freelist_count";
@@ -148,6 +150,11 @@ pub(super) const JOB_ADD: &str =
 /// A trigger would write each page that it touches to a journal of its own, job by job.
 pub(super) const TALLY_ADDED: &str = "INSERT INTO tally (upstream_id, load_id, state, jobs)
     VALUES (:upstream, :load, 'queued', :jobs) ON CONFLICT DO UPDATE SET jobs = jobs + excluded.jobs";
+/// As that: of jobs that were queued and are done.
+pub(super) const TALLY_LESS: &str = "UPDATE tally SET jobs = jobs - :jobs
+    WHERE upstream_id = :upstream AND load_id = :load AND state = 'queued'";
+pub(super) const TALLY_DONE: &str = "INSERT INTO tally (upstream_id, load_id, state, jobs)
+    VALUES (:upstream, :load, 'done', :jobs) ON CONFLICT DO UPDATE SET jobs = jobs + excluded.jobs";
 pub(super) const DEDUPE_MARKED: &str =
     "SELECT 1 FROM dedupe_mark WHERE dedupe = :dedupe AND day = :day";
 pub(super) const DEDUPE_MARK: &str =
@@ -262,8 +269,10 @@ pub(super) const NEXT_WAKE_CALLERS: &str = "SELECT min(at) FROM (
 
 // ---- limit instances
 
-pub(super) const INSTANCE: &str = "SELECT * FROM limit_instance
-    WHERE upstream_id = :upstream AND limit_name = :limit AND key = :key";
+pub(super) const INSTANCE: &str = "SELECT id, tat, blocked_at, blocked_until, block_reason, block_detail,
+        stands_reason, stands_since, refusals, probe_call, reported, reported_left, reported_until, reported_call,
+        silent_units, slowed_share, slowed_at, ask_at, asked_until, ask_failures, side
+    FROM limit_instance WHERE upstream_id = :upstream AND limit_name = :limit AND key = :key";
 pub(super) const INSTANCE_ADD: &str = "INSERT INTO limit_instance (upstream_id, limit_name, key)
     VALUES (:upstream, :limit, :key) ON CONFLICT DO UPDATE SET key = excluded.key RETURNING id";
 pub(super) const INSTANCE_NAME: &str = "SELECT limit_name FROM limit_instance WHERE id = ?1";
@@ -273,7 +282,10 @@ pub(super) const INSTANCE_TAT_GET: &str = "SELECT tat FROM limit_instance WHERE 
 pub(super) const INSTANCE_REPORTED: &str = "UPDATE limit_instance
     SET reported = :figure, reported_left = :left, reported_until = :until, reported_call = :call,
         silent_units = :silent WHERE id = :id";
-pub(super) const INSTANCE_HEARD: &str = "SELECT * FROM limit_instance WHERE id = ?1";
+pub(super) const INSTANCE_HEARD: &str =
+    "SELECT reported, reported_left, reported_until, reported_call,
+        silent_units, slowed_share, slowed_at, ask_at, asked_until, ask_failures
+    FROM limit_instance WHERE id = ?1";
 pub(super) const INSTANCE_SLOW: &str =
     "UPDATE limit_instance SET slowed_share = :share, slowed_at = :at WHERE id = :id";
 pub(super) const INSTANCE_ASKED: &str = "UPDATE limit_instance SET ask_at = :next,
@@ -362,7 +374,7 @@ pub(super) const IN_FLIGHT_OF: &str = "SELECT instance_id FROM in_flight WHERE c
 pub(super) const HEAD_JOBS: &str =
     "SELECT job.id, job.attempts, job.added_at, job.due_at, job.deadline_at, job.url, job.columns,
         job.repeatable, shape.method, shape.headers, shape.body, shape.has_body,
-        redirect.url AS redirect_url, redirect.hops, redirect.as_get, redirect.away,
+        redirect.url, redirect.hops, redirect.as_get, redirect.away,
         owned.owner, owned.once, owned.units
     FROM job JOIN shape ON shape.id = job.shape_id LEFT JOIN redirect ON redirect.job_id = job.id
     LEFT JOIN owned ON owned.job_id = job.id
@@ -393,27 +405,29 @@ pub(super) const CALL_GATE_CLOSED: &str = "SELECT 1 FROM call
 
 // ---- the settle
 
+/// Of each job its part, then of the call.
 pub(super) const LEASED: &str =
-    "SELECT running.job_id, running.n, call.partition_id, call.repeatable,
-        call.taken, call.slot_at, partition.key, partition.answered, partition.hard_refusals,
-        partition.batch_most, partition.batch_bad, job.failures, job.refused_hard, job.deadline_at,
-        owned.once
+    "SELECT running.job_id, running.n, job.failures, job.refused_hard, owned.once, job.deadline_at,
+        job.load_id, job.state = 'queued',
+        call.partition_id, partition.key, partition.answered, partition.gate_id IS NOT NULL,
+        partition.hard_refusals, partition.batch_most, partition.batch_bad, call.repeatable,
+        call.taken, call.slot_at
     FROM call JOIN running ON running.call_id = call.id JOIN job ON job.id = running.job_id
     JOIN partition ON partition.id = call.partition_id
     LEFT JOIN owned ON owned.job_id = job.id WHERE call.id = ?1";
-/// A call whose lease ran out before it was settled. `awaits`: nothing was sent after it, and the job
-/// has not ended otherwise, so that its answer still counts.
-pub(super) const LOST: &str =
-    "SELECT attempt.id AS attempt_id, attempt.job_id, attempt.n, job.partition_id,
-        job.repeatable, partition.key, partition.answered, partition.hard_refusals,
-        partition.batch_most, partition.batch_bad, job.failures, job.refused_hard, job.deadline_at,
+/// The same of a call whose lease ran out before it was settled. Between part and call: whether nothing was
+/// sent after it and the job has not ended otherwise, so that its answer still counts.
+pub(super) const LOST: &str = "SELECT attempt.job_id, attempt.n, job.failures, job.refused_hard,
         CASE WHEN owned.owner IN (SELECT id FROM runner) THEN owned.once
-             WHEN owned.owner IS NOT NULL THEN 1 END AS once,
-        shape.method, coalesce(redirect.as_get, 0) AS as_get,
+             WHEN owned.owner IS NOT NULL THEN 1 END, job.deadline_at,
+        job.load_id, job.state = 'queued',
         job.state IN ('queued', 'unsure')
             AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)
             AND NOT EXISTS (SELECT 1 FROM attempt AS later
-                            WHERE later.job_id = job.id AND later.n > attempt.n) AS awaits
+                            WHERE later.job_id = job.id AND later.n > attempt.n),
+        job.partition_id, partition.key, partition.answered, partition.gate_id IS NOT NULL,
+        partition.hard_refusals, partition.batch_most, partition.batch_bad, job.repeatable,
+        shape.method, coalesce(redirect.as_get, 0)
     FROM attempt JOIN job ON job.id = attempt.job_id JOIN shape ON shape.id = job.shape_id
     LEFT JOIN redirect ON redirect.job_id = job.id
     LEFT JOIN owned ON owned.job_id = job.id

@@ -26,7 +26,7 @@ use super::writer::Txn;
 use super::{body, places, queries};
 use crate::clock::Timestamp;
 use crate::crash;
-use crate::job::{CallId, Columns, JobId};
+use crate::job::{CallId, Columns, JobId, JobState};
 use crate::next::{Facts, Next, next};
 use crate::quota::batch::Size;
 use crate::quota::{Cost, Upstream};
@@ -48,20 +48,22 @@ pub(super) fn settle(
     upstream: &Upstream,
     settlements: &[Settlement],
 ) -> rusqlite::Result<Vec<Settled>> {
-    let mut partitions = BTreeMap::new();
+    let (mut partitions, mut done) = (BTreeMap::new(), Done::new());
+    let upstream_id = places::upstream_id(txn.conn, &upstream.name)?;
     let mut all = Vec::with_capacity(settlements.len());
     for settlement in settlements {
         let settled = match Carried::find(txn, upstream, settlement.call)? {
             Some(carried) => {
                 partitions.entry(carried.partition).or_insert(carried.answered);
                 body::keep(txn.conn, settlement, carried.parts.len())?;
-                Settle::new(txn, upstream, settlement, carried)?.run()?
+                Settle::new(txn, (upstream, upstream_id), settlement, carried)?.run(&mut done)?
             }
             // It was settled before, or given back.
             None => nothing_moved(settlement.call),
         };
         all.push(settled);
     }
+    count_done(txn, upstream_id, &done)?;
     for (partition, answered) in &partitions {
         match answered {
             true => places::refresh(txn, *partition)?,
@@ -74,6 +76,21 @@ pub(super) fn settle(
         places::bump_news(txn.conn)?;
     }
     Ok(all)
+}
+
+/// Jobs that were queued and are done, by load: those that no trigger counts.
+type Done = BTreeMap<i64, i64>;
+
+fn count_done(txn: &Txn<'_>, upstream_id: i64, done: &Done) -> rusqlite::Result<()> {
+    for (load, jobs) in done {
+        for query in [queries::TALLY_LESS, queries::TALLY_DONE] {
+            let mut count = txn.conn.prepare_cached(query)?;
+            count.execute(named_params! {
+                ":upstream": upstream_id, ":load": load, ":jobs": jobs,
+            })?;
+        }
+    }
+    Ok(())
 }
 
 fn nothing_moved(call: CallId) -> Settled {
@@ -111,11 +128,10 @@ struct Settle<'t> {
 impl<'t> Settle<'t> {
     fn new(
         txn: &'t Txn<'t>,
-        upstream: &'t Upstream,
+        (upstream, upstream_id): (&'t Upstream, i64),
         settlement: &'t Settlement,
         carried: Carried,
     ) -> rusqlite::Result<Self> {
-        let upstream_id = places::upstream_id(txn.conn, &upstream.name)?;
         let mut instances = Instances::new(txn.conn, txn.now, upstream_id, upstream);
         let columns = from_json(&carried.partition_key);
         let reading = settlement.general();
@@ -123,7 +139,8 @@ impl<'t> Settle<'t> {
         let limit = named.and_then(|name| upstream.limits.iter().position(|l| l.name == name));
         let index = match limit {
             Some(limit) => instances.of_limit(limit, &columns)?,
-            None => instances.own_gate(&columns)?,
+            None if carried.gated => instances.own_gate(&columns)?,
+            None => instances.open_gate(&columns),
         };
         Ok(Settle {
             txn,
@@ -141,7 +158,7 @@ impl<'t> Settle<'t> {
         })
     }
 
-    fn run(mut self) -> rusqlite::Result<Settled> {
+    fn run(mut self, done: &mut Done) -> rusqlite::Result<Settled> {
         let block = self.block(self.index);
         let parts = std::mem::take(&mut self.carried.parts);
         let moves: Vec<Next> =
@@ -160,6 +177,9 @@ impl<'t> Settle<'t> {
                 Standing::Overtaken => SettleEnd::Late,
                 Standing::Leased | Standing::Awaited => self.move_job(part, next)?,
             };
+            if part.queued && end == SettleEnd::Ended(JobState::Done) {
+                *done.entry(part.load).or_default() += 1;
+            }
             match settled.job {
                 None => (settled.job, settled.end) = (Some(part.job), end),
                 Some(_) => settled.more.push((part.job, end)),

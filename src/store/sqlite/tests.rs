@@ -27,6 +27,9 @@ const SCANS: &[(&str, &str)] = &[
     ("RECONSIDER", "all instances of an upstream, after its limits changed"),
     ("RECONSIDER_ALL", "all instances, after the clock was set"),
     ("RUNNERS", "all processes"),
+    ("RETIRE", "all calls in flight, when a process leaves"),
+    ("CALLS_OF_RUNNER", "all calls in flight, after a process died"),
+    ("CALLS_EXPIRED", "all calls in flight, in a sweep"),
     ("RUNNERS_SERVING", "all processes"),
     ("OWNED_OPEN", "all processes, and the jobs that they wait for"),
     ("QUEUE_TAKERS", "all processes"),
@@ -134,6 +137,22 @@ async fn the_pragma_is_set_before_the_group_begins() {
         }
         assert_eq!(found, expected);
     }
+}
+
+/// What undoes a statement stays in memory where it is small, and only there.
+#[tokio::test]
+async fn only_work_on_calls_keeps_its_scratch_in_memory() {
+    const FILE: i64 = 1;
+    const MEMORY: i64 = 2;
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let writer = &store.inner.writer;
+    let look = |txn: &super::writer::Txn<'_>| {
+        txn.conn.pragma_query_value(None, "temp_store", |row| row.get::<_, i64>(0))
+    };
+    assert_eq!(writer.write_calls(Durability::Normal, look).await.unwrap(), MEMORY);
+    assert_eq!(writer.write(Durability::Normal, look).await.unwrap(), FILE);
+    assert_eq!(writer.write_calls(Durability::Normal, look).await.unwrap(), MEMORY);
 }
 
 #[tokio::test]

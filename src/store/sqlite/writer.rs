@@ -22,6 +22,15 @@ pub(super) enum Durability {
     Synced,
 }
 
+/// Where SQLite keeps the pages that it needs to undo one statement of many: in a transaction of settles
+/// and claims these are several times what is written to the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Scratch {
+    Memory,
+    /// For work that may touch any number of rows.
+    Disk,
+}
+
 /// The transaction that a transition works in.
 pub(super) struct Txn<'c> {
     pub conn: &'c Connection,
@@ -43,6 +52,7 @@ type Run = Box<dyn FnOnce(Result<&Txn<'_>, StoreError>) -> Outcome + Send>;
 
 struct Wish {
     durability: Durability,
+    scratch: Scratch,
     run: Run,
 }
 
@@ -86,6 +96,7 @@ impl Writer {
             timeline: timeline.clone(),
             sync,
             synced: None,
+            scratch: None,
             told,
             identity: identity(path),
         };
@@ -112,6 +123,24 @@ impl Writer {
         durability: Durability,
         work: impl FnOnce(&Txn<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
+        self.grant(durability, Scratch::Disk, work).await
+    }
+
+    /// As [`Writer::write`], of work on as many rows as calls are in flight.
+    pub async fn write_calls<T: Send + 'static>(
+        &self,
+        durability: Durability,
+        work: impl FnOnce(&Txn<'_>) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.grant(durability, Scratch::Memory, work).await
+    }
+
+    async fn grant<T: Send + 'static>(
+        &self,
+        durability: Durability,
+        scratch: Scratch,
+        work: impl FnOnce(&Txn<'_>) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
         let (answer, answered) = oneshot::channel();
         let path = self.path.clone();
         let run = move |txn: Result<&Txn<'_>, StoreError>| {
@@ -122,7 +151,7 @@ impl Writer {
                 reply: Box::new(move |committed| drop(answer.send(committed.and(done)))),
             }
         };
-        let wish = Wish { durability, run: Box::new(run) };
+        let wish = Wish { durability, scratch, run: Box::new(run) };
         match &self.way {
             Way::Thread { wishes, .. } => {
                 let sent = wishes.as_ref().map(|wishes| wishes.send(wish));
@@ -172,6 +201,7 @@ struct Desk {
     timeline: Timeline,
     sync: Sync,
     synced: Option<Durability>,
+    scratch: Option<Scratch>,
     told: watch::Sender<u64>,
     /// Which file it was when it was opened.
     identity: Option<(u64, u64)>,
@@ -193,7 +223,9 @@ impl Desk {
 
     fn commit(&mut self, group: Vec<Wish>) {
         let durability = group.iter().map(|wish| wish.durability).max();
-        let began = self.begin(durability.unwrap_or(Durability::Normal));
+        let scratch = group.iter().map(|wish| wish.scratch).max();
+        let began =
+            self.begin(durability.unwrap_or(Durability::Normal), scratch.unwrap_or(Scratch::Disk));
         let before = self.conn.total_changes();
         let txn = Txn { conn: &self.conn, now: self.timeline.now() };
         let mut replies = Vec::with_capacity(group.len());
@@ -216,7 +248,7 @@ impl Desk {
         }
     }
 
-    fn begin(&mut self, durability: Durability) -> rusqlite::Result<()> {
+    fn begin(&mut self, durability: Durability, scratch: Scratch) -> rusqlite::Result<()> {
         // SQLite would go on writing to a file that has no name any more.
         if identity(&self.path) != self.identity {
             let moved = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_READONLY_DBMOVED);
@@ -231,6 +263,12 @@ impl Desk {
             let pragma = if full { queries::SYNC_FULL } else { queries::SYNC_NORMAL };
             self.conn.execute_batch(pragma)?;
             self.synced = Some(durability);
+        }
+        if self.scratch != Some(scratch) {
+            let memory = scratch == Scratch::Memory;
+            let pragma = if memory { queries::SCRATCH_MEMORY } else { queries::SCRATCH_DISK };
+            self.conn.execute_batch(pragma)?;
+            self.scratch = Some(scratch);
         }
         self.conn.prepare_cached(queries::BEGIN)?.execute([]).map(drop)
     }

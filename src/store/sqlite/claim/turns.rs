@@ -10,6 +10,7 @@ use crate::job::{CallId, Columns, JobId, Request};
 use crate::quota::batch::Batch;
 use crate::redirect::Redirect;
 use crate::store::RunnerId;
+use crate::store::sqlite::fields::Fields;
 use crate::store::sqlite::instances::{Index, from_json};
 use crate::store::sqlite::places::{self, Line, Side};
 use crate::store::sqlite::queries;
@@ -240,26 +241,32 @@ impl Round<'_> {
 }
 
 fn head_job(row: &rusqlite::Row<'_>) -> rusqlite::Result<HeadJob> {
-    let has_body: bool = row.get("has_body")?;
-    let deadline: Option<i64> = row.get("deadline_at")?;
+    let row = &Fields::of(row);
+    let id = JobId(row.next()?);
+    let attempts = row.next()?;
+    let added_at = Timestamp::from_nanos(row.next()?);
+    let due_at = Timestamp::from_nanos(row.next()?);
+    let deadline_at = row.next::<Option<i64>>()?.map(Timestamp::from_nanos);
+    let url = row.next()?;
+    let columns = from_json(&row.next::<String>()?);
+    let repeatable = row.next()?;
+    let method = row.next()?;
+    let headers = from_json(&row.next::<String>()?);
+    let body: String = row.next()?;
+    let has_body: bool = row.next()?;
     Ok(HeadJob {
-        id: JobId(row.get("id")?),
-        attempts: row.get("attempts")?,
-        added_at: Timestamp::from_nanos(row.get("added_at")?),
-        due_at: Timestamp::from_nanos(row.get("due_at")?),
-        deadline_at: deadline.map(Timestamp::from_nanos),
-        repeatable: row.get("repeatable")?,
-        request: Request {
-            method: row.get("method")?,
-            url: row.get("url")?,
-            headers: from_json(&row.get::<_, String>("headers")?),
-            body: has_body.then(|| row.get("body")).transpose()?,
-        },
+        id,
+        attempts,
+        added_at,
+        due_at,
+        deadline_at,
+        repeatable,
+        request: Request { method, url, headers, body: has_body.then_some(body) },
         redirect: redirect(row)?,
-        columns: from_json(&row.get::<_, String>("columns")?),
-        owner: row.get::<_, Option<i64>>("owner")?.map(RunnerId),
-        once: row.get::<_, Option<bool>>("once")?.unwrap_or(false),
-        units: row.get::<_, Option<i64>>("units")?.map_or(1, i64::unsigned_abs),
+        columns,
+        owner: row.next::<Option<i64>>()?.map(RunnerId),
+        once: row.next::<Option<bool>>()?.unwrap_or(false),
+        units: row.next::<Option<i64>>()?.map_or(1, i64::unsigned_abs),
     })
 }
 
@@ -279,12 +286,10 @@ fn alternated<T>(
     })
 }
 
-fn redirect(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<Redirect>> {
-    let Some(url) = row.get("redirect_url")? else { return Ok(None) };
-    Ok(Some(Redirect {
-        url,
-        hops: row.get("hops")?,
-        as_get: row.get("as_get")?,
-        away: row.get("away")?,
-    }))
+fn redirect(row: &Fields<'_, '_>) -> rusqlite::Result<Option<Redirect>> {
+    let url: Option<String> = row.next()?;
+    let (hops, as_get, away): (Option<u32>, Option<bool>, Option<bool>) =
+        (row.next()?, row.next()?, row.next()?);
+    let redirected = url.zip(hops).zip(as_get.zip(away));
+    Ok(redirected.map(|((url, hops), (as_get, away))| Redirect { url, hops, as_get, away }))
 }

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Row, named_params};
 
 use crate::clock::{Now, Timestamp};
-use crate::job::Columns;
+use crate::job::{Columns, JobState};
 use crate::quota::adapt::WHOLE;
 use crate::quota::decide::{Ask, Decision, Usage, decide};
 use crate::quota::rolling::{Entries, Rolling};
@@ -12,6 +12,7 @@ use crate::store::sqlite::instances::{Block, Instance, Instances, from_json};
 use crate::store::sqlite::places::{self, Head, UpstreamRow};
 use crate::store::sqlite::queries;
 use crate::store::sqlite::restored::Restored;
+use crate::store::sqlite::usage::units;
 use crate::store::views::{
     HoldView, LimitView, PartitionView, SHOWN, Turn, UpstreamView, WaitView,
 };
@@ -158,6 +159,9 @@ impl<'t> Look<'t> {
     pub(super) fn partitions(&self, view: &mut UpstreamView) -> rusqlite::Result<()> {
         let mut query = self.conn.prepare_cached(queries::PARTITIONS_BUSY)?;
         let rows = query.query_map([self.id()], PartitionRow::read)?;
+        // All that are queued are the only one's, and counted already: they may be a million.
+        let mut lone = self.conn.prepare_cached(queries::PARTITION_IS_LONE)?;
+        let is_lone: bool = lone.query_row([self.id()], |row| row.get(0))?;
         let mut instances = self.instances();
         let mut next = None;
         for row in rows {
@@ -169,9 +173,8 @@ impl<'t> Look<'t> {
             let wait = self.partition_wait(&mut instances, &row)?;
             next = next.into_iter().chain(self.goes_at(wait.as_ref())).min();
             let Some(wait) = wait else { continue };
-            let mut count = self.conn.prepare_cached(queries::PARTITION_JOBS)?;
-            let jobs: i64 = count.query_row([row.id], |row| row.get(0))?;
-            let jobs = u64::try_from(jobs).unwrap_or(0);
+            let jobs = if is_lone { view.jobs.get(&JobState::Queued).copied() } else { None };
+            let jobs = jobs.map_or_else(|| self.jobs_of(row.id), Ok)?;
             view.partitions.push(PartitionView { key: row.key, jobs, wait });
         }
         view.next_at = next;
@@ -183,6 +186,11 @@ impl<'t> Look<'t> {
             view.partitions.push(PartitionView { key, jobs: 0, wait });
         }
         Ok(())
+    }
+
+    fn jobs_of(&self, partition: i64) -> rusqlite::Result<u64> {
+        let mut count = self.conn.prepare_cached(queries::PARTITION_JOBS)?;
+        count.query_row([partition], |row| row.get(0)).map(units)
     }
 
     /// When what waits so can go by itself.

@@ -167,6 +167,8 @@ pub(in crate::store::sqlite) const PARTITIONS_BUSY: &str =
 pub(in crate::store::sqlite) const PARTITION_ROW: &str =
     "SELECT id, key, line, held_at, held_reason, held_detail, held_until, wake_at,
     NULL AS again, NULL AS again_detail FROM partition WHERE id = ?1";
+pub(in crate::store::sqlite) const PARTITION_IS_LONE: &str =
+    "SELECT count(*) = 1 FROM (SELECT 1 FROM partition WHERE upstream_id = ?1 LIMIT 2)";
 /// Less those that run: their rows say queued too.
 pub(in crate::store::sqlite) const PARTITION_JOBS: &str = "SELECT
     (SELECT count(*) FROM job WHERE partition_id = ?1 AND state = 'queued')

@@ -1,11 +1,12 @@
 //! The call that is settled, and its jobs' parts in it.
 
-use rusqlite::{CachedStatement, Row};
+use rusqlite::CachedStatement;
 
 use crate::clock::Timestamp;
 use crate::job::{CallId, JobId};
 use crate::quota::Upstream;
 use crate::quota::batch::Size;
+use crate::store::sqlite::fields::Fields;
 use crate::store::sqlite::instances::TakenFrom;
 use crate::store::sqlite::queries;
 use crate::store::sqlite::writer::Txn;
@@ -32,6 +33,8 @@ pub(super) struct Carried {
     pub taken: Vec<TakenFrom>,
     /// Whether the partition's last call but for refusals was answered at all.
     pub answered: bool,
+    /// Whether the partition's own gate was ever closed.
+    pub gated: bool,
     /// Refusals in a row of the partition that only a person can lift.
     pub hard_refusals: u32,
     /// What is known of the partition's batches; `None`: nothing that would keep them small.
@@ -50,6 +53,10 @@ pub(super) struct Part {
     /// It ends with this call.
     pub once: bool,
     pub deadline_at: Option<Timestamp>,
+    /// The job's load.
+    pub load: i64,
+    /// Whether the job's row says queued.
+    pub queued: bool,
 }
 
 impl Carried {
@@ -69,7 +76,7 @@ impl Carried {
             lost,
             call,
             |row| Carried::lost(row, upstream),
-            |row| Ok(if row.get("awaits")? { Standing::Awaited } else { Standing::Overtaken }),
+            |row| Ok(if row.next()? { Standing::Awaited } else { Standing::Overtaken }),
         )
     }
 
@@ -77,13 +84,15 @@ impl Carried {
     fn read(
         mut query: CachedStatement<'_>,
         call: CallId,
-        whole: impl Fn(&Row<'_>) -> rusqlite::Result<Carried>,
-        standing: impl Fn(&Row<'_>) -> rusqlite::Result<Standing>,
+        whole: impl Fn(&Fields<'_, '_>) -> rusqlite::Result<Carried>,
+        standing: impl Fn(&Fields<'_, '_>) -> rusqlite::Result<Standing>,
     ) -> rusqlite::Result<Option<Carried>> {
         let mut rows = query.query([call.0])?;
         let mut carried: Option<Carried> = None;
         while let Some(row) = rows.next()? {
-            let part = Part::read(row, standing(row)?)?;
+            let row = &Fields::of(row);
+            let part = Part::read(row)?;
+            let part = Part { standing: standing(row)?, ..part };
             match &mut carried {
                 Some(carried) => carried.parts.push(part),
                 None => carried = Some(Carried { parts: vec![part], ..whole(row)? }),
@@ -92,32 +101,35 @@ impl Carried {
         Ok(carried)
     }
 
-    fn leased(row: &Row<'_>) -> rusqlite::Result<Carried> {
-        let taken: String = row.get("taken")?;
+    fn leased(row: &Fields<'_, '_>) -> rusqlite::Result<Carried> {
+        let carried = Carried::whole(row)?;
+        let taken: String = row.next()?;
         let taken = serde_json::from_str(&taken).unwrap_or_default();
-        let slot = Some(Timestamp::from_nanos(row.get("slot_at")?));
-        Ok(Carried { slot, ..Carried::whole(row, row.get("repeatable")?, taken)? })
+        let slot = Some(Timestamp::from_nanos(row.next()?));
+        Ok(Carried { taken, slot, ..carried })
     }
 
-    fn lost(row: &Row<'_>, upstream: &Upstream) -> rusqlite::Result<Carried> {
-        let method: String = row.get("method")?;
-        let repeatable =
-            row.get("as_get")? || row.get("repeatable")? && upstream.request.is_repeatable(&method);
-        Carried::whole(row, repeatable, Vec::new())
+    fn lost(row: &Fields<'_, '_>, upstream: &Upstream) -> rusqlite::Result<Carried> {
+        let carried = Carried::whole(row)?;
+        let (method, as_get): (String, bool) = (row.next()?, row.next()?);
+        let repeatable = as_get || carried.repeatable && upstream.request.is_repeatable(&method);
+        Ok(Carried { repeatable, ..carried })
     }
 
-    fn whole(row: &Row<'_>, repeatable: bool, taken: Vec<TakenFrom>) -> rusqlite::Result<Carried> {
-        let (most, bad): (Option<u32>, Option<u32>) =
-            (row.get("batch_most")?, row.get("batch_bad")?);
+    fn whole(row: &Fields<'_, '_>) -> rusqlite::Result<Carried> {
+        let (partition, partition_key) = (row.next()?, row.next()?);
+        let (answered, gated, hard_refusals) = (row.next()?, row.next()?, row.next()?);
+        let (most, bad): (Option<u32>, Option<u32>) = (row.next()?, row.next()?);
         let bad = bad.map(|bad| bad as usize);
         Ok(Carried {
-            partition: row.get("partition_id")?,
-            partition_key: row.get("key")?,
-            repeatable,
+            partition,
+            partition_key,
+            repeatable: row.next()?,
             slot: None,
-            taken,
-            answered: row.get("answered")?,
-            hard_refusals: row.get("hard_refusals")?,
+            taken: Vec::new(),
+            answered,
+            gated,
+            hard_refusals,
             size: most.map(|most| Size { most: most as usize, bad }),
             parts: Vec::new(),
         })
@@ -125,16 +137,18 @@ impl Carried {
 }
 
 impl Part {
-    fn read(row: &Row<'_>, standing: Standing) -> rusqlite::Result<Part> {
-        let deadline: Option<i64> = row.get("deadline_at")?;
+    /// Of a call that is leased, unless more is known.
+    fn read(row: &Fields<'_, '_>) -> rusqlite::Result<Part> {
         Ok(Part {
-            standing,
-            job: JobId(row.get("job_id")?),
-            n: row.get("n")?,
-            failures: row.get("failures")?,
-            refused_hard: row.get("refused_hard")?,
-            once: row.get::<_, Option<bool>>("once")?.unwrap_or(false),
-            deadline_at: deadline.map(Timestamp::from_nanos),
+            standing: Standing::Leased,
+            job: JobId(row.next()?),
+            n: row.next()?,
+            failures: row.next()?,
+            refused_hard: row.next()?,
+            once: row.next::<Option<bool>>()?.unwrap_or(false),
+            deadline_at: row.next::<Option<i64>>()?.map(Timestamp::from_nanos),
+            load: row.next()?,
+            queued: row.next()?,
         })
     }
 }

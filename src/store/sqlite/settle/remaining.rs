@@ -9,6 +9,7 @@ use crate::quota::reported::{Report, Reported, Span};
 use crate::quota::{Limit, Upstream};
 use crate::reading::remaining::Left;
 use crate::store::QuotaAnswer;
+use crate::store::sqlite::fields::Fields;
 use crate::store::sqlite::heard::{self, Heard};
 use crate::store::sqlite::instances::{Instances, TakenFrom};
 use crate::store::sqlite::writer::Txn;
@@ -218,5 +219,8 @@ pub(in crate::store::sqlite) fn is_too_many(
 
 fn heard_of(conn: &Connection, instance: i64) -> rusqlite::Result<Heard> {
     let mut query = conn.prepare_cached(queries::INSTANCE_HEARD)?;
-    Ok(query.query_row([instance], Heard::read).optional()?.unwrap_or_default())
+    Ok(query
+        .query_row([instance], |row| Heard::read(&Fields::of(row)))
+        .optional()?
+        .unwrap_or_default())
 }

@@ -11,7 +11,7 @@ use paceline::store::{Added, Store as _, StoreError};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use super::intake::{Chunk, Intake, Left};
+use super::intake::{CHUNK, CHUNK_ALONE, Chunk, Intake, Left};
 use super::interrupt::{Told, on_signal};
 use super::progress::Progress;
 use super::source::Rows;
@@ -74,7 +74,8 @@ impl Addition {
         self.note(&told);
         on_signal(Arc::clone(&told), progress.clone()).context("signals cannot be heard")?;
         loop {
-            let chunk = intake.chunk(&mut rows);
+            let most = self.most(&rows).await;
+            let chunk = intake.chunk(&mut rows, most);
             if let Some(entering) = entering.take() {
                 self.entered(entering).await.with_context(|| self.so_far())?;
                 self.note(&told);
@@ -87,6 +88,16 @@ impl Addition {
             entering = Some(self.enter(chunk));
             // So that it reaches the store before the next rows are read.
             tokio::task::yield_now().await;
+        }
+    }
+
+    /// How many rows go in one transaction. What comes from elsewhere than a file may come slowly, and
+    /// what has come is wanted.
+    async fn most(&self, rows: &Rows) -> usize {
+        let is_file = rows.reach.total.is_some();
+        match is_file && self.store.runners().await.is_ok_and(|runners| runners.is_empty()) {
+            true => CHUNK_ALONE,
+            false => CHUNK,
         }
     }
 

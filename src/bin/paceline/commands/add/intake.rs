@@ -19,8 +19,12 @@ use crate::render::file;
 use crate::render::text::{count, cut};
 use crate::render::time::Times;
 
-/// Rows of one transaction.
-const CHUNK: usize = 2000;
+/// Rows of one transaction, where a runner waits meanwhile for the store.
+pub const CHUNK: usize = 2000;
+
+/// The same where none does: keys in no order fall on pages all over their index, and of so many several
+/// fall on one, which is written once.
+pub const CHUNK_ALONE: usize = 20_000;
 
 /// Bytes of the rows of one transaction: so that memory stays flat however large they are.
 const CHUNK_BYTES: usize = 8 << 20;
@@ -161,11 +165,11 @@ impl<'a> Intake<'a> {
         Ok(jobs)
     }
 
-    /// The jobs of one transaction; none at the end of the rows.
-    pub fn chunk(&mut self, rows: &mut Rows) -> anyhow::Result<Chunk> {
+    /// The jobs of one transaction, of so many rows at most; none at the end of the rows.
+    pub fn chunk(&mut self, rows: &mut Rows, most: usize) -> anyhow::Result<Chunk> {
         let mut jobs: Vec<Vec<NewJob>> = self.planners.iter().map(|_| Vec::new()).collect();
         let (mut count, mut bytes) = (0, 0);
-        while count < CHUNK && bytes < CHUNK_BYTES {
+        while count < most && bytes < CHUNK_BYTES {
             let Some((planned, size)) = self.next(rows)? else { break };
             count += 1;
             bytes += size;

@@ -157,10 +157,11 @@ impl Progress {
     /// Hears an event.
     pub fn hear(&self, event: &Event) {
         self.count(event);
-        let times = Times::new(self.clock.wall());
         let line = match event {
+            Event::Sent { .. } => None,
             Event::Answered { .. } if !self.verbose => self.silence(event),
-            event => self.worth(event, &times).then(|| told(event, &times)).flatten(),
+            // The user's zone is looked up only for what is told: there are events of each call.
+            event => self.worth(event).then(|| told(event, &self.times())).flatten(),
         };
         if let Some(line) = line {
             self.line(&line);
@@ -184,7 +185,7 @@ impl Progress {
     }
 
     /// Whether the event is news. With `--quiet` only what ends neither in 0 nor in 75 is.
-    fn worth(&self, event: &Event, times: &Times) -> bool {
+    fn worth(&self, event: &Event) -> bool {
         let Event::Waiting { upstream, until, limit } = event else { return !self.quiet };
         let text = match limit {
             Some(limit) => format!("{upstream} waits for {limit}"),
@@ -194,7 +195,11 @@ impl Progress {
         let mut seen = self.seen();
         let told = seen.waiting == news;
         seen.waiting = news;
-        !told && !self.quiet && self.bar.is_none() && until.since(times.now()) > LONG
+        !told && !self.quiet && self.bar.is_none() && until.since(self.clock.wall()) > LONG
+    }
+
+    fn times(&self) -> Times {
+        Times::new(self.clock.wall())
     }
 
     /// The program ends at once: what it drew goes, and a line says what is left behind.
