@@ -32,6 +32,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("clap_mangen", &["src/bin/"]),
     ("anyhow", &["src/bin/"]),
     ("indicatif", &["src/bin/"]),
+    ("mimalloc", &["src/bin/"]),
     ("tempfile", &["src/bin/"]),
     ("backoff", &["src/retry.rs"]),
     ("csv", &["src/input/", "src/output/", "src/bin/"]),
