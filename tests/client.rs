@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use paceline::Paceline;
 use paceline::client::{Error, Refusal};
 use paceline::clock::{Clock, SystemClock, Timestamp};
+use paceline::dispatch::Event;
 use paceline::job::{JobId, JobState};
+use paceline::practice::{Answer, Config, Practice, Script};
 use paceline::reading::Reason;
 use paceline::store::views::JobView;
 use paceline::store::{Filter, Store as _};
@@ -282,4 +285,98 @@ fn what_a_program_holds_can_go_between_threads() {
     fn sends<T: Send>(_: T) {}
     let place = Place::new(FREE);
     sends(place.open().acquire("up").into_future());
+}
+
+// ---- calls, the queue, events
+
+async fn practice(config: Config) -> Practice {
+    Practice::start(config).await.unwrap()
+}
+
+fn at(practice: &Practice, limits: &str) -> Place {
+    Place::new(&format!("[request]\nurl = \"{}\"\n{limits}", practice.url("/items/{id}")))
+}
+
+#[tokio::test]
+async fn a_call_waits_out_a_refusal_and_hands_over_the_last_answer() {
+    let refusal = Answer::refusal(Duration::from_secs(1)).body("slow down");
+    let config = Config::new()
+        .script(Script::new("/x", refusal).times(1).closing("*"))
+        .script(Script::new("/x", Answer::new(200).header("X-Kind", "book").body("here")));
+    let practice = practice(config).await;
+    let place = at(&practice, "");
+    let paceline = place.open();
+    let answer = paceline.call("up").url(practice.url("/x")).await.unwrap();
+    assert!(answer.is_success());
+    assert_eq!((answer.status, answer.attempts, answer.cut), (Some(200), 2, false));
+    assert_eq!(answer.body, b"here");
+    assert!(answer.headers.iter().any(|(name, value)| name == "x-kind" && value == "book"));
+    assert_eq!(practice.stats().early, 0);
+    let answer = paceline.call("up").url(practice.url("/x")).max_body(2).await.unwrap();
+    assert_eq!((answer.body.as_slice(), answer.cut), (b"he".as_slice(), true));
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_on_its_way_sends_nothing_more() {
+    let slow = Answer::new(200).delay(Duration::from_secs(30));
+    let practice = practice(Config::new().script(Script::new("/slow", slow))).await;
+    let place = at(&practice, "");
+    let paceline = place.open();
+    let call = paceline.call("up").method("POST").url(practice.url("/slow")).into_future();
+    let call = tokio::spawn(call);
+    while practice.arrivals().is_empty() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let id = jobs(&paceline).await[0].id;
+    call.abort();
+    until(&paceline, id, JobState::Unsure).await;
+    let call = tokio::spawn(paceline.call("up").url(practice.url("/slow")).into_future());
+    while practice.arrivals().len() < 2 {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let id = jobs(&paceline).await[1].id;
+    call.abort();
+    // By GET it could go again: but nobody waits for that.
+    let view = until(&paceline, id, JobState::Cancelled).await;
+    assert_eq!((view.attempts, view.reason.as_deref()), (1, Some("gave_up")));
+    assert_eq!(practice.arrivals().len(), 2);
+}
+
+#[tokio::test]
+async fn jobs_are_added_and_run_and_what_happens_is_told() {
+    let practice = practice(Config::new()).await;
+    let place = at(&practice, "");
+    let paceline = place.open();
+    let mut events = paceline.events();
+    let add = paceline.add("up").row([("id".to_owned(), "1".to_owned())]);
+    let added = add.row([("id".to_owned(), "2".to_owned())]).load("mine").await.unwrap();
+    assert_eq!((added.ids.len(), added.duplicates), (2, 0));
+    let report = paceline.run().upstream("up").await.unwrap();
+    assert_eq!((report.sent, report.done, report.waiting), (2, 2, 0));
+    let mut answered = 0;
+    while answered < 2 {
+        if let Event::Answered { state, .. } = events.next().await.unwrap() {
+            assert_eq!(state, JobState::Done);
+            answered += 1;
+        }
+    }
+    let error = paceline.add("up").row([]).await.unwrap_err();
+    assert!(matches!(error, Error::Plan(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_run_that_is_dropped_leaves_in_good_order() {
+    let practice = practice(Config::new()).await;
+    let place = at(&practice, "");
+    let paceline = place.open();
+    let follow = tokio::spawn(paceline.run().follow().into_future());
+    while paceline.store().runners().await.unwrap().is_empty() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    follow.abort();
+    while !paceline.store().runners().await.unwrap().is_empty() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    paceline.add("up").row([("id".to_owned(), "1".to_owned())]).await.unwrap();
+    assert_eq!(practice.stats().count, 0);
 }

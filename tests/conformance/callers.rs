@@ -155,6 +155,8 @@ pub fn who_lets_its_turn_pass_is_not_waited_for<S: Store>(make: Make<'_, S>) {
         w.ok(&call);
     }
     // It wakes, and has its turn again.
+    let away = w.view(jobs[1]).waiting.expect("it is set aside");
+    assert_eq!((away.reason.as_str(), away.until), ("away", None));
     assert_eq!(ids(&c.claim(&w, 1)), jobs[..1]);
 }
 

@@ -1,17 +1,20 @@
 //! A random life: several processes add, claim, send, are told all kinds of things, die and come
-//! back, while somebody sets the clock. What must hold is checked from outside, by plain counting.
+//! back, one of them with jobs of its own, while somebody sets the clock. What must hold is checked from outside, by plain counting.
 
 mod model_ops;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 use std::time::Duration;
 
 use paceline::clock::{NANOS_PER_SEC, Timestamp};
-use paceline::job::{CallId, Columns, JobId, JobState};
+use paceline::job::{CallId, Columns, Dedupe, JobId, JobState};
 use paceline::reading::{Reading, Reason};
 use paceline::redirect::Redirect;
-use paceline::store::{Act, Call, Filter, ReleaseWhy, RunnerId, SettleEnd, Store};
+use paceline::store::{
+    Act, Call, Claim, Claimed, Filter, OwnedJob, ReleaseWhy, RunnerId, Serves, SettleEnd, Store,
+};
 use model_ops::{Op, Said, any_op};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -23,6 +26,9 @@ const HOURLY: u64 = 14;
 const SPAN: usize = 4;
 const PLACES: usize = 2;
 const UNANSWERED: usize = 1;
+
+/// The process that sends jobs of its own; the others send the queue's.
+const CALLER: usize = 2;
 
 fn limits() -> String {
     let hourly = format!("amount = {HOURLY}\nper = \"hour\"\ntime_zone = \"UTC\"");
@@ -74,6 +80,10 @@ struct Life<'w, S: Store> {
     unsure: BTreeSet<JobId>,
 }
 
+fn pool_of(site: u8) -> &'static str {
+    if site.is_multiple_of(2) { "even" } else { "odd" }
+}
+
 fn site_of(call: &Call) -> String {
     call.partition["site"].clone()
 }
@@ -90,6 +100,7 @@ impl<'w, S: Store> Life<'w, S> {
     fn live(&mut self, op: &Op) {
         match op.clone() {
             Op::Add { .. } => self.add(op),
+            Op::Enter { site, count, once, post } => self.own(site, count, once, post),
             Op::Claim { who, most } => self.claim(who, most),
             Op::Settle { which, said } => self.settle(which, said),
             Op::Late { which, said } => self.late(which, said),
@@ -131,7 +142,7 @@ impl<'w, S: Store> Life<'w, S> {
 
     fn add(&mut self, op: &Op) {
         let Op::Add { site, count, priority, delay, deadline, post } = op else { return };
-        let pool = if site % 2 == 0 { "even" } else { "odd" };
+        let pool = pool_of(*site);
         let jobs = (0..*count).map(|_| {
             let mut job = self.w.job(&[("site", &site.to_string()), ("pool", pool)]);
             job.priority = *priority;
@@ -147,10 +158,49 @@ impl<'w, S: Store> Life<'w, S> {
         self.added.extend(added.ids);
     }
 
+    fn own(&mut self, site: u8, count: u8, once: bool, post: bool) {
+        self.enter(CALLER);
+        let Some((store, runner)) = &self.processes[CALLER] else { return };
+        let pool = pool_of(site);
+        let jobs = (0..count).map(|_| {
+            let mut job = self.w.job(&[("site", &site.to_string()), ("pool", pool)]);
+            job.dedupe = Dedupe::None;
+            if post {
+                job.request.method = "POST".to_owned();
+                job.repeatable = false;
+            }
+            OwnedJob { job, once, units: 1, use_reserve: false }
+        });
+        let (upstream, load) = (Arc::clone(&self.w.upstream), "call".to_owned());
+        let entered = store.enter(upstream, *runner, load, jobs.collect());
+        self.added.extend(self.w.wait(entered).unwrap());
+    }
+
+    /// What the caller may send now.
+    fn claimed_own(&self, store: &S, runner: RunnerId, most: usize) -> Claimed {
+        for _ in 0..500 {
+            let wish = Claim::new(Arc::clone(&self.w.upstream), runner, most).owned();
+            let claimed = self.w.wait(store.claim(wish)).unwrap();
+            let now = self.w.now();
+            assert!(claimed.calls.iter().all(|call| call.slot_at >= now && call.marked));
+            if !claimed.calls.is_empty() || claimed.next_at.is_none_or(|at| at > now) {
+                return claimed;
+            }
+        }
+        panic!("500 claims at one instant came to nothing");
+    }
+
     /// Enters a process that is not there; it finds what dead ones left.
     fn enter(&mut self, who: usize) {
         if self.processes[who].is_none() {
-            self.processes[who] = Some(self.w.another());
+            self.processes[who] = Some(match who {
+                CALLER => {
+                    let store = (self.w.fixture.open)();
+                    let (runner, _) = self.w.wait(store.register(Serves::Itself)).unwrap();
+                    (store, runner)
+                }
+                _ => self.w.another(),
+            });
             self.buried_but(who);
         }
     }
@@ -159,22 +209,25 @@ impl<'w, S: Store> Life<'w, S> {
         self.enter(who);
         let Some((store, runner)) = &self.processes[who] else { return };
         let now = self.w.store.now();
-        let claimed = self.w.claimed_by(store, *runner, most);
+        let claimed = match who {
+            CALLER => self.claimed_own(store, *runner, most),
+            _ => self.w.claimed_by(store, *runner, most),
+        };
         for call in claimed.calls {
-            self.may_go(&call);
+            self.may_go(&call, who);
             self.last = self.last.max(call.id);
-            let mark = call.id.0 % 2 == 0;
+            let mark = who != CALLER && call.id.0 % 2 == 0;
             if mark {
                 self.w.wait(store.mark(vec![call.id])).unwrap();
             }
             let wall_at = now.to_wall(call.slot_at);
-            let marked = mark || call.repeatable;
+            let marked = mark || call.repeatable || call.marked;
             let before = self.out.insert(call.id, Out { call, wall_at, who, marked });
             assert!(before.is_none(), "a call id given out twice");
         }
     }
 
-    fn may_go(&self, call: &Call) {
+    fn may_go(&self, call: &Call, who: usize) {
         let site = site_of(call);
         assert!(!self.held.contains(&site), "site {site} is held");
         assert!(!self.unsure.contains(&call.job.id), "job {} may have been done", call.job.id);
@@ -192,8 +245,9 @@ impl<'w, S: Store> Life<'w, S> {
             assert_eq!(others, 0, "site {site} was refused: one probe goes first, and alone");
         }
         assert!(self.out.values().all(|out| out.call.job.id != call.job.id), "a job in two calls");
-        if !self.answered.contains(&site) {
-            let others = self.out.values().filter(|out| site_of(&out.call) == site).count();
+        if who != CALLER && !self.answered.contains(&site) {
+            let queued = self.out.values().filter(|out| out.who != CALLER);
+            let others = queued.filter(|out| site_of(&out.call) == site).count();
             assert!(others < UNANSWERED, "site {site} was never answered: {others} are out already");
         }
     }
@@ -329,7 +383,7 @@ impl<'w, S: Store> Life<'w, S> {
             if out.marked {
                 let (slot_at, wall_at) = (out.call.slot_at, out.wall_at);
                 self.sent.push(Sent { slot_at, wall_at, site: site_of(&out.call) });
-                if !out.call.repeatable {
+                if !out.call.repeatable || out.who == CALLER {
                     self.unsure.insert(out.call.job.id);
                 }
             }
@@ -399,7 +453,7 @@ impl<'w, S: Store> Life<'w, S> {
         while self.w.count(JobState::Queued) > 0 && self.w.now() < until {
             let claimed = self.w.claimed(9);
             for call in &claimed.calls {
-                self.may_go(call);
+                self.may_go(call, 0);
                 self.probing.remove(&site_of(call));
                 self.w.ok(call);
             }

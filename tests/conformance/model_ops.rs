@@ -5,6 +5,8 @@ use proptest::prelude::*;
 #[derive(Clone, Debug)]
 pub enum Op {
     Add { site: u8, count: u8, priority: u8, delay: u8, deadline: Option<u16>, post: bool },
+    /// Jobs that the caller, the last of the processes, owns.
+    Enter { site: u8, count: u8, once: bool, post: bool },
     Claim { who: usize, most: usize },
     Settle { which: usize, said: Said },
     /// An answer to a call whose lease has run out.
@@ -63,6 +65,8 @@ pub fn any_op() -> impl Strategy<Value = Op> {
         });
     prop_oneof![
         4 => add,
+        2 => (0_u8..4, 1_u8..4, any::<bool>(), any::<bool>())
+            .prop_map(|(site, count, once, post)| Op::Enter { site, count, once, post }),
         8 => (0_usize..3, 1_usize..8).prop_map(|(who, most)| Op::Claim { who, most }),
         8 => (any::<usize>(), any_said()).prop_map(|(which, said)| Op::Settle { which, said }),
         1 => (any::<usize>(), any_said()).prop_map(|(which, said)| Op::Late { which, said }),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::seat::{Entry, Leaving, Ticket, Word, gave_up};
-use super::{Clerk, Ended, Guest, PATIENCE, TROUBLE_INTERVAL};
+use super::{Clerk, Ended, Guest, PATIENCE, REST, TROUBLE_INTERVAL};
 use crate::clock::Timestamp;
 use crate::dispatch::auth::Need;
 use crate::dispatch::call::Lack;
@@ -234,8 +234,9 @@ impl<S: Store, T: Transport> Clerk<S, T> {
     fn take_claimed(&mut self, claimed: Claimed, wanted: usize) {
         self.claim_due = claimed.calls.len() >= wanted && self.waiting() > wanted;
         (self.next_at, self.news) = (claimed.next_at, claimed.news);
-        if !claimed.calls.is_empty() {
-            self.lead -= self.lead / 16;
+        match claimed.calls.is_empty() {
+            true => self.rest_until = self.house.store().now().store + REST,
+            false => self.lead -= self.lead / 16,
         }
         self.tell_wait(&claimed);
         if let Some(nanos) = claimed.stepped {

@@ -42,6 +42,9 @@ use seat::{Entry, Note, Ticket, Word};
 /// How often the quota file, and what died, is looked at while somebody waits.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
+/// After a claim that brought nothing, news is not listened to for so long.
+const REST: Duration = Duration::from_millis(5);
+
 /// How long after trouble the store is asked again.
 const TROUBLE_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -132,6 +135,8 @@ pub(super) struct Clerk<S, T> {
     claim_due: bool,
     next_at: Option<Timestamp>,
     news: i64,
+    /// Until when news is not listened to: a busy store tells some all the time.
+    rest_until: Timestamp,
     look: Look,
     look_at: Timestamp,
     trouble_since: Option<Timestamp>,
@@ -175,6 +180,7 @@ impl<S: Store, T: Transport> Desk<S, T> {
             claim_due: false,
             next_at: None,
             news: 0,
+            rest_until: Timestamp::EPOCH,
             look: Look::default(),
             look_at,
             trouble_since: None,
@@ -276,6 +282,11 @@ impl<S: Store, T: Transport> Clerk<S, T> {
         let retry_at = self.house.tokens.retry_at(&self.upstream.name);
         let wake_at = [waits.then_some(self.look_at), self.next_at.filter(|_| waits), retry_at];
         let wake_at = wake_at.into_iter().flatten().min().unwrap_or(Timestamp::MAX);
+        let store = self.house.store();
+        let news = async {
+            timeline.sleep_until(self.rest_until).await;
+            store.changed(self.news).await;
+        };
         tokio::select! {
             note = self.notes.recv() => match note {
                 Some(note) => self.take(note),
@@ -283,7 +294,7 @@ impl<S: Store, T: Transport> Clerk<S, T> {
             },
             () = self.fetcher.next() => {}
             () = timeline.sleep_until(wake_at), if wake_at < Timestamp::MAX => {}
-            () = self.house.store().changed(self.news), if waits => self.claim_due = true,
+            () = news, if waits => self.claim_due = true,
         }
         let now = timeline.now().store;
         if self.next_at.is_some_and(|at| at <= now) {

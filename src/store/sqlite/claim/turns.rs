@@ -17,7 +17,7 @@ use crate::store::sqlite::queries;
 use crate::store::sqlite::usage::stored;
 
 /// So many jobs of callers are looked at for those of one of them.
-const LOOK: usize = 256;
+const LOOK: usize = 64;
 
 /// So many partitions of callers, at least, are looked at for those with own jobs.
 const LISTED: usize = 64;

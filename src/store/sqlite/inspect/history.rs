@@ -63,6 +63,9 @@ fn add_waits(
         let due = now.to_store(view.due_at);
         let own = (due > now.store).then(|| {
             let reason = view.reason.as_deref();
+            // By the wall clock no instant is the last one.
+            let away = view.due_at >= now.to_wall(Timestamp::MAX);
+            let due = if away { Timestamp::MAX } else { due };
             look.scheduled(due, reason, view.detail.as_deref())
         });
         let own = own.or(lingers);

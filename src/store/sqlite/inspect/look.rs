@@ -253,6 +253,11 @@ impl<'t> Look<'t> {
         again: Option<&str>,
         said: Option<&str>,
     ) -> WaitView {
+        if at == Timestamp::MAX {
+            let detail = "its process let its turn pass: it is stopped, or busy".to_owned();
+            let (turn, limit, until, reason) = (Turn::Waiting, None, None, "away".to_owned());
+            return WaitView { turn, limit, until, reason, detail };
+        }
         let (reason, detail) = match (again, said) {
             (Some(reason), Some(said)) if !said.is_empty() => {
                 ("backoff", format!("its last attempt ended with {reason}: {said}"))
