@@ -89,13 +89,11 @@ fn a_token_that_expired_unsaid_is_replaced_once_and_no_job_fails() {
     let ran = world.start_with(&["run"], &SET).finish();
     assert_eq!((ran.code, server.answered(200)), (0, 80), "{ran}");
     // Each refusal is an attempt with units of its own; a failure it is not.
-    let refused = server.answered(401);
-    assert!((2..=16).contains(&refused), "{refused}");
-    assert!(
-        (3..=4).contains(&server.issued()) && server.most_at_once() == 1,
-        "{}",
-        server.issued()
-    );
+    let (refused, issued) = (server.answered(401), server.issued());
+    // However slow the machine is: none is fetched unless the one before was refused, by a few calls.
+    assert!(issued >= 3 && issued <= 1 + refused, "{issued} tokens, {refused} refusals");
+    assert!(refused <= 4 * issued, "{issued} tokens, {refused} refusals");
+    assert_eq!(server.most_at_once(), 1);
     assert_eq!(world.spent(), 80 + i64::try_from(refused).unwrap());
     nothing_is_kept(&world, &[TOKEN, "hunter2"]);
 }
