@@ -1,5 +1,8 @@
 -- The queue, its limits and its history.
 --
+-- A list of more than two values in a CHECK would be put in a table of its own by each statement that writes
+-- a row, and a cascade costs more than to delete what is known: where each call pays for it, neither is here.
+--
 -- Instants are whole nanoseconds. Columns ..._at are store time; `window_start` is wall time, as
 -- calendars are. Keys and columns are JSON objects of text values, names in order.
 
@@ -115,8 +118,8 @@ CREATE TABLE partition (
     id            INTEGER PRIMARY KEY,
     upstream_id   INTEGER NOT NULL REFERENCES upstream (id),
     key           TEXT NOT NULL CHECK (json_valid(key)),
-    line          INTEGER NOT NULL DEFAULT 0 CHECK (line IN (0, 1, 2)),  -- the queue, callers, callers on the reserve
-    place         TEXT NOT NULL CHECK (place IN ('idle', 'ready', 'timed', 'limit', 'held')),
+    line          INTEGER NOT NULL DEFAULT 0 CHECK (line BETWEEN 0 AND 2),  -- the queue, callers, callers on the reserve
+    place         TEXT NOT NULL CHECK (place = 'idle' OR place = 'ready' OR place = 'timed' OR place = 'limit' OR place = 'held'),
     head_priority INTEGER NOT NULL DEFAULT 0 CHECK (head_priority BETWEEN 0 AND 9),
     served        INTEGER NOT NULL DEFAULT 0,     -- the last call it got
     wake_at       INTEGER,
@@ -165,7 +168,8 @@ CREATE TABLE job (
     url          TEXT NOT NULL,
     columns      TEXT NOT NULL CHECK (json_valid(columns)),
     state        TEXT NOT NULL DEFAULT 'queued'
-                 CHECK (state IN ('queued', 'done', 'failed', 'expired', 'cancelled', 'unsure')),
+                 CHECK (state = 'queued' OR state = 'done' OR state = 'failed' OR state = 'expired'
+                     OR state = 'cancelled' OR state = 'unsure'),
     priority     INTEGER NOT NULL DEFAULT 0 CHECK (priority BETWEEN 0 AND 9),
     due_at       INTEGER NOT NULL,
     deadline_at  INTEGER,
@@ -282,7 +286,7 @@ CREATE INDEX call_partition ON call (partition_id);
 -- The attempt that is being made: recorded before the call leaves.
 CREATE TABLE running (
     job_id  INTEGER PRIMARY KEY REFERENCES job (id),
-    call_id INTEGER NOT NULL REFERENCES call (id) ON DELETE CASCADE,
+    call_id INTEGER NOT NULL REFERENCES call (id),
     n       INTEGER NOT NULL CHECK (n >= 1)
 ) STRICT;
 CREATE INDEX running_call ON running (call_id);
@@ -290,7 +294,7 @@ CREATE INDEX running_call ON running (call_id);
 -- Places taken on concurrency limits: a call's row gone, its place is free.
 CREATE TABLE in_flight (
     instance_id INTEGER NOT NULL REFERENCES limit_instance (id),
-    call_id     INTEGER NOT NULL REFERENCES call (id) ON DELETE CASCADE,
+    call_id     INTEGER NOT NULL REFERENCES call (id),
     PRIMARY KEY (instance_id, call_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX in_flight_call ON in_flight (call_id);

@@ -62,7 +62,7 @@ CREATE TABLE dedupe_mark (
 
 CREATE TABLE in_flight (
     instance_id INTEGER NOT NULL REFERENCES limit_instance (id),
-    call_id     INTEGER NOT NULL REFERENCES call (id) ON DELETE CASCADE,
+    call_id     INTEGER NOT NULL REFERENCES call (id),
     PRIMARY KEY (instance_id, call_id)
 ) STRICT, WITHOUT ROWID;
 
@@ -90,7 +90,8 @@ CREATE TABLE job (
     url          TEXT NOT NULL,
     columns      TEXT NOT NULL CHECK (json_valid(columns)),
     state        TEXT NOT NULL DEFAULT 'queued'
-                 CHECK (state IN ('queued', 'done', 'failed', 'expired', 'cancelled', 'unsure')),
+                 CHECK (state = 'queued' OR state = 'done' OR state = 'failed' OR state = 'expired'
+                     OR state = 'cancelled' OR state = 'unsure'),
     priority     INTEGER NOT NULL DEFAULT 0 CHECK (priority BETWEEN 0 AND 9),
     due_at       INTEGER NOT NULL,
     deadline_at  INTEGER,
@@ -197,8 +198,8 @@ CREATE TABLE partition (
     id            INTEGER PRIMARY KEY,
     upstream_id   INTEGER NOT NULL REFERENCES upstream (id),
     key           TEXT NOT NULL CHECK (json_valid(key)),
-    line          INTEGER NOT NULL DEFAULT 0 CHECK (line IN (0, 1, 2)),  -- the queue, callers, callers on the reserve
-    place         TEXT NOT NULL CHECK (place IN ('idle', 'ready', 'timed', 'limit', 'held')),
+    line          INTEGER NOT NULL DEFAULT 0 CHECK (line BETWEEN 0 AND 2),  -- the queue, callers, callers on the reserve
+    place         TEXT NOT NULL CHECK (place = 'idle' OR place = 'ready' OR place = 'timed' OR place = 'limit' OR place = 'held'),
     head_priority INTEGER NOT NULL DEFAULT 0 CHECK (head_priority BETWEEN 0 AND 9),
     served        INTEGER NOT NULL DEFAULT 0,     -- the last call it got
     wake_at       INTEGER,
@@ -270,7 +271,7 @@ CREATE TABLE runner (
 
 CREATE TABLE running (
     job_id  INTEGER PRIMARY KEY REFERENCES job (id),
-    call_id INTEGER NOT NULL REFERENCES call (id) ON DELETE CASCADE,
+    call_id INTEGER NOT NULL REFERENCES call (id),
     n       INTEGER NOT NULL CHECK (n >= 1)
 ) STRICT;
 

@@ -388,6 +388,8 @@ pub(super) const RUNNING_ADD: &str =
     "INSERT INTO running (job_id, call_id, n) VALUES (:job, :call, :n)";
 pub(super) const CALL_MARK: &str = "UPDATE call SET marked = 1 WHERE id = ?1";
 pub(super) const CALL_REMOVE: &str = "DELETE FROM call WHERE id = ?1";
+pub(super) const RUNNING_REMOVE: &str = "DELETE FROM running WHERE call_id = ?1";
+pub(super) const IN_FLIGHT_REMOVE: &str = "DELETE FROM in_flight WHERE call_id = ?1";
 pub(super) const CALL_TAKEN: &str = "SELECT partition_id, taken FROM call WHERE id = ?1";
 pub(super) const CALLS_OUT: &str = "SELECT call.id, call.slot_at, call.taken FROM call
     JOIN partition ON partition.id = call.partition_id WHERE partition.upstream_id = ?1";

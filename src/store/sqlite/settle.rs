@@ -315,7 +315,12 @@ pub(super) fn remove_call(txn: &Txn<'_>, call: CallId) -> rusqlite::Result<()> {
     let mut query = txn.conn.prepare_cached(queries::IN_FLIGHT_OF)?;
     let counted = query.query_map([call.0], |row| row.get::<_, i64>(0))?;
     let counted = counted.collect::<rusqlite::Result<Vec<_>>>()?;
-    txn.conn.prepare_cached(queries::CALL_REMOVE)?.execute([call.0])?;
+    if !counted.is_empty() {
+        txn.conn.prepare_cached(queries::IN_FLIGHT_REMOVE)?.execute([call.0])?;
+    }
+    for query in [queries::RUNNING_REMOVE, queries::CALL_REMOVE] {
+        txn.conn.prepare_cached(query)?.execute([call.0])?;
+    }
     for instance in counted {
         places::wake_now(txn, instance)?;
     }
