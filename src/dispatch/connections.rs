@@ -3,9 +3,9 @@
 //! gives a connection to a copy, then sees its plan and not one copy's share of it.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// A connection's number, from 1, with what speaks over it.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ type Make<C> = Box<dyn Fn() -> Option<C> + Send + Sync>;
 /// All connections of one upstream.
 pub(super) struct Connections<C> {
     make: Make<C>,
-    free: Semaphore,
+    free: Arc<Semaphore>,
     state: Mutex<State<C>>,
 }
 
@@ -35,19 +35,26 @@ struct State<C> {
 impl<C> Connections<C> {
     /// Over these clients, none of them connected yet.
     pub fn new(clients: Vec<C>, make: Make<C>) -> Connections<C> {
-        let free = Semaphore::new(clients.len());
+        let free = Arc::new(Semaphore::new(clients.len()));
         let numbered = (1..).zip(clients).map(|(number, client)| Connection { number, client });
         let state = State { resting: numbered.collect(), refused: BTreeSet::new() };
         Connections { make, free, state: Mutex::new(state) }
     }
 
-    /// Runs one exchange over the connection that rested longest; waits where none does.
-    pub async fn with<T>(&self, exchange: impl AsyncFnOnce(&Connection<C>) -> T) -> Option<T> {
-        let _permit = self.free.acquire().await.ok()?;
+    /// Lends the connection that rested longest; waits where none does.
+    pub async fn lend(self: &Arc<Self>) -> Option<Lent<C>> {
+        let place = Arc::clone(&self.free).acquire_owned().await.ok()?;
         let connection = self.state().resting.pop_front()?;
-        let lent = Lent { of: self, connection: Some(connection) };
-        let done = exchange(lent.connection.as_ref()?).await;
-        Some(done)
+        Some(Lent { of: Arc::clone(self), connection: Some(connection), place: Some(place) })
+    }
+
+    /// Runs one exchange over the connection that rested longest; waits where none does.
+    pub async fn with<T>(
+        self: &Arc<Self>,
+        exchange: impl AsyncFnOnce(&Connection<C>) -> T,
+    ) -> Option<T> {
+        let lent = self.lend().await?;
+        Some(exchange(lent.connection()?).await)
     }
 
     /// A call over this connection was refused though the plan was kept to: behind it may be a copy that
@@ -79,12 +86,21 @@ impl<C: std::fmt::Debug> std::fmt::Debug for Connections<C> {
 }
 
 /// A connection that comes back whatever happens to its call.
-struct Lent<'c, C> {
-    of: &'c Connections<C>,
+pub(super) struct Lent<C> {
+    of: Arc<Connections<C>>,
     connection: Option<Connection<C>>,
+    /// Let go once the connection rests.
+    place: Option<OwnedSemaphorePermit>,
 }
 
-impl<C> Drop for Lent<'_, C> {
+impl<C> Lent<C> {
+    /// The connection: there until this is dropped.
+    pub fn connection(&self) -> Option<&Connection<C>> {
+        self.connection.as_ref()
+    }
+}
+
+impl<C> Drop for Lent<C> {
     fn drop(&mut self) {
         let Some(mut connection) = self.connection.take() else { return };
         let mut state = self.of.state();
@@ -92,6 +108,8 @@ impl<C> Drop for Lent<'_, C> {
             self.of.renew(&mut connection);
         }
         state.resting.push_back(connection);
+        drop(state);
+        drop(self.place.take());
     }
 }
 
@@ -99,11 +117,11 @@ impl<C> Drop for Lent<'_, C> {
 mod tests {
     use super::*;
 
-    fn connections(count: usize) -> Connections<&'static str> {
-        Connections::new(vec!["old"; count], Box::new(|| Some("new")))
+    fn connections(count: usize) -> Arc<Connections<&'static str>> {
+        Arc::new(Connections::new(vec!["old"; count], Box::new(|| Some("new"))))
     }
 
-    async fn number(all: &Connections<&'static str>) -> u32 {
+    async fn number(all: &Arc<Connections<&'static str>>) -> u32 {
         all.with(async |connection| connection.number).await.unwrap()
     }
 

@@ -66,13 +66,23 @@ pub struct HttpTransport {
     spool: Option<Arc<dyn Spool>>,
 }
 
+/// What becomes of a packed body on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Packing {
+    /// It is asked for, and unpacked.
+    Undone,
+    /// It is left as it comes.
+    #[cfg_attr(not(feature = "gateway"), allow(dead_code, reason = "only the gateway does so"))]
+    Left,
+}
+
 /// What calls go over.
 #[derive(Debug)]
-enum Ways {
+pub(super) enum Ways {
     /// As many connections as are needed.
     Any(reqwest::Client),
     /// Just so many.
-    Counted(Connections<reqwest::Client>),
+    Counted(Arc<Connections<reqwest::Client>>),
 }
 
 /// Where a body goes as a whole, unpacked, beyond what is read of it at once.
@@ -101,17 +111,7 @@ impl HttpTransport {
         connections: Option<usize>,
         timeout: Duration,
     ) -> Result<HttpTransport, reqwest::Error> {
-        // The first in a process decides; a program that chose its own keeps it.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let ways = match connections {
-            None => Ways::Any(builder(idle, timeout).build()?),
-            Some(count) => {
-                // HTTP/2 would put several calls on one.
-                let make = move || builder(1, timeout).http1_only().build();
-                let clients = (0..count).map(|_| make()).collect::<Result<_, _>>()?;
-                Ways::Counted(Connections::new(clients, Box::new(move || make().ok())))
-            }
-        };
+        let ways = Ways::new(idle, connections, timeout, Packing::Undone)?;
         Ok(HttpTransport { ways, spool: None })
     }
 
@@ -122,8 +122,13 @@ impl HttpTransport {
     }
 }
 
-fn builder(idle: usize, timeout: Duration) -> reqwest::ClientBuilder {
+fn builder(idle: usize, timeout: Duration, packing: Packing) -> reqwest::ClientBuilder {
+    let undone = packing == Packing::Undone;
     reqwest::Client::builder()
+        .gzip(undone)
+        .brotli(undone)
+        .deflate(undone)
+        .zstd(undone)
         .user_agent(concat!("paceline/", env!("CARGO_PKG_VERSION")))
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
@@ -160,13 +165,37 @@ impl Transport for HttpTransport {
     }
 
     fn refused(&self, connection: u32) {
-        if let Ways::Counted(connections) = &self.ways {
-            connections.refused(connection);
-        }
+        self.ways.refused(connection);
     }
 }
 
 impl Ways {
+    /// As for [`HttpTransport::new`].
+    pub fn new(
+        idle: usize,
+        connections: Option<usize>,
+        timeout: Duration,
+        packing: Packing,
+    ) -> Result<Ways, reqwest::Error> {
+        // The first in a process decides; a program that chose its own keeps it.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let Some(count) = connections else {
+            return Ok(Ways::Any(builder(idle, timeout, packing).build()?));
+        };
+        // HTTP/2 would put several calls on one.
+        let make = move || builder(1, timeout, packing).http1_only().build();
+        let clients = (0..count).map(|_| make()).collect::<Result<_, _>>()?;
+        let connections = Connections::new(clients, Box::new(move || make().ok()));
+        Ok(Ways::Counted(Arc::new(connections)))
+    }
+
+    /// The upstream refused a call over this connection, as too fast.
+    pub fn refused(&self, connection: u32) {
+        if let Ways::Counted(connections) = self {
+            connections.refused(connection);
+        }
+    }
+
     async fn exchange(
         &self,
         call: Prepared,
@@ -270,7 +299,7 @@ fn unkept(error: io::Error) -> NoAnswer {
     NoAnswer { left: true, detail: format!("the answer cannot be kept: {error}"), part: None }
 }
 
-fn too_late(left: bool, timeout: Duration) -> NoAnswer {
+pub(super) fn too_late(left: bool, timeout: Duration) -> NoAnswer {
     let what = if left { "no whole answer" } else { "no connection" };
     NoAnswer { left, detail: format!("{what} within {} s", timeout.as_secs_f64()), part: None }
 }
@@ -284,7 +313,7 @@ fn grow(body: &mut Vec<u8>, more: usize, cap: usize) {
     }
 }
 
-fn fields(headers: &HeaderMap) -> Vec<(String, String)> {
+pub(crate) fn fields(headers: &HeaderMap) -> Vec<(String, String)> {
     let text = |value: &reqwest::header::HeaderValue| {
         String::from_utf8_lossy(value.as_bytes()).into_owned()
     };
@@ -303,7 +332,7 @@ fn causes(error: &dyn Error) -> Vec<String> {
 }
 
 /// What reqwest says, without the address but for its host: it may hold a secret.
-fn no_answer(error: reqwest::Error, timeout: Duration) -> NoAnswer {
+pub(super) fn no_answer(error: reqwest::Error, timeout: Duration) -> NoAnswer {
     // Neither a connection that never came about nor a request that could not be made has left.
     let is_connect = error.is_connect();
     let left = !is_connect && !error.is_builder();
