@@ -301,7 +301,8 @@ impl<S: Store, T: Transport> Clerk<S, T> {
             self.next_at = None;
             self.claim_due = true;
         }
-        if waits && self.look_at <= now {
+        // One whose callers never wait takes a changed quota file up too.
+        if self.look_at <= now {
             self.look_around(now).await;
         }
     }
