@@ -10,6 +10,7 @@ use crate::dispatch::desk::Errand;
 use crate::job::{Columns, NewJob};
 use crate::plan::{AddOptions, Planner};
 use crate::quota::{Cost, Upstream};
+use crate::secrets::Redactor;
 use crate::store::{OwnedJob, Store as _};
 
 /// What whoever asks for a permit says. It is a future: dropping it withdraws what was asked for, and no
@@ -50,6 +51,8 @@ pub struct Acquire {
     url: Option<String>,
     name: Option<String>,
     with_headers: bool,
+    /// The job, where it is planned already.
+    job: Option<Box<NewJob>>,
 }
 
 asked_methods!(Acquire);
@@ -57,8 +60,15 @@ asked_methods!(Acquire);
 impl Acquire {
     pub(super) fn new(paceline: Paceline, upstream: String) -> Acquire {
         let (asked, method) = (Asked::new("library"), "PERMIT".to_owned());
-        let (url, name, with_headers) = (None, None, false);
-        Acquire { paceline, upstream, asked, method, url, name, with_headers }
+        let (url, name, with_headers, job) = (None, None, false, None);
+        Acquire { paceline, upstream, asked, method, url, name, with_headers, job }
+    }
+
+    /// For this job, which is planned already.
+    #[cfg(feature = "gateway")]
+    pub(crate) fn planned_as(mut self, job: NewJob) -> Acquire {
+        self.job = Some(Box::new(job));
+        self
     }
 
     /// The method of the call, for the record and for telling whether sending it twice does harm.
@@ -107,7 +117,10 @@ impl Acquire {
         let way = desk.way();
         let secrets = way.secrets.redactor();
         let url = self.url.as_deref().map(|url| secrets.redact(url).into_owned());
-        let job = self.planned(&way.upstream, url, way.store.now())?;
+        let job = match &self.job {
+            Some(job) => hidden(job, &secrets),
+            None => self.planned(&way.upstream, url, way.store.now())?,
+        };
         self.check_units(&way.upstream, &job.partition)?;
         Ok(self.asked.owned(job, true))
     }
@@ -148,6 +161,16 @@ impl Acquire {
         job.request.body = None;
         Ok(job)
     }
+}
+
+/// The job, with placeholders for secrets that its owner wrote out.
+fn hidden(job: &NewJob, secrets: &Redactor) -> NewJob {
+    let mut job = job.clone();
+    job.request.url = secrets.redact(&job.request.url).into_owned();
+    for value in job.columns.values_mut() {
+        *value = secrets.redact(value).into_owned();
+    }
+    job
 }
 
 /// An address of the upstream's, for a permit that names none.

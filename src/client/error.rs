@@ -150,6 +150,9 @@ pub enum Error {
     /// A run could not go on.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// The store said nothing within the time that was given.
+    #[error("the store does not answer")]
+    Silent,
     /// There is no folder for the user's own store.
     #[error("there is no home folder for the store: name its file")]
     NoHome,
@@ -188,6 +191,7 @@ impl Error {
                 Error::NoToken { detail, until: until.map(|until| way.store.now().to_wall(until)) }
             }
             NoTurn::Store(error) => Error::Store(error),
+            NoTurn::Silent => Error::Silent,
             NoTurn::Closed => Error::Closed,
         }
     }

@@ -10,6 +10,8 @@ use super::{Error, OurErrand, OurGranted};
 use crate::clock::Timestamp;
 use crate::dispatch::call::{Sent, settlement, unanswered_told};
 use crate::dispatch::desk::gave_up;
+#[cfg(feature = "gateway")]
+use crate::dispatch::transport::NoAnswer;
 use crate::dispatch::transport::Received;
 use crate::job::{Columns, JobId, JobState};
 use crate::quota::Upstream;
@@ -172,6 +174,26 @@ impl Permit {
     /// The system has no more handles.
     pub fn lifeline(&self) -> std::io::Result<Lifeline> {
         self.errand.lifeline().map(Lifeline)
+    }
+
+    /// The address of the call, secrets filled in; none unless the quota file's headers were asked for.
+    #[cfg(feature = "gateway")]
+    pub(crate) fn url(&self) -> Option<&url::Url> {
+        self.granted.ready.as_ref().map(|ready| &ready.prepared.url)
+    }
+
+    /// As [`Permit::answered`], with all that is known of an answer.
+    #[cfg(feature = "gateway")]
+    pub(crate) async fn received(mut self, received: &Received) -> Result<Verdict, Error> {
+        let settlement = self.granted.read(received);
+        self.complete(settlement).await
+    }
+
+    /// As [`Permit::unanswered`], with what came before the answer broke off.
+    #[cfg(feature = "gateway")]
+    pub(crate) async fn broken_off(mut self, none: &NoAnswer) -> Result<Verdict, Error> {
+        let settlement = self.granted.read_part(none);
+        self.complete(settlement).await
     }
 
     /// It was done, as far as its owner can tell.

@@ -264,7 +264,7 @@ impl<S: Store, T: Transport> Way<S, T> {
         let redactor = self.secrets.redactor();
         let settlement = match answer {
             Ok(received) => self.answered(&call, Some(&url), &received, &redactor),
-            Err(silence) => self.broken_off(&call, &url, &silence, &redactor),
+            Err(silence) => self.broken_off(&call, Some(&url), &silence, &redactor),
         };
         let token = token.and_then(|token| self.judge(&token, &settlement.reading));
         Box::new(Sent::of(&call, Settlement { sent_at, token, random, ..settlement }, took))
@@ -282,15 +282,14 @@ impl<S: Store, T: Transport> Way<S, T> {
     }
 
     /// A refusal that broke off is one: what its head says counts. Of anything else nothing is known.
-    fn broken_off(
+    pub fn broken_off(
         &self,
         call: &Call,
-        url: &Url,
+        url: Option<&Url>,
         silence_of: &NoAnswer,
         redactor: &Redactor,
     ) -> Settlement {
-        let told =
-            silence_of.part.as_deref().map(|part| self.answered(call, Some(url), part, redactor));
+        let told = silence_of.part.as_deref().map(|part| self.answered(call, url, part, redactor));
         let is_refusal = |told: &Settlement| {
             let reason = told.reading.reason;
             !(reason.is_success() || reason.is_permanent()) && told.redirect.is_none()

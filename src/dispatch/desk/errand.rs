@@ -10,6 +10,8 @@ use crate::dispatch::Event;
 use crate::dispatch::auth::Trouble;
 use crate::dispatch::call::{Lack, Ready, Unready, Way};
 use crate::dispatch::prepare::PrepareError;
+#[cfg(feature = "gateway")]
+use crate::dispatch::transport::NoAnswer;
 use crate::dispatch::transport::{Received, Transport};
 use crate::job::JobState;
 use crate::store::sqlite::{HeldLock, SqliteStore};
@@ -36,6 +38,8 @@ pub(crate) enum NoTurn {
     NoToken(String, Option<Timestamp>),
     /// The store cannot do its work.
     Store(Arc<StoreError>),
+    /// The store has not said anything within the time that it may wait.
+    Silent,
     /// The desk is closed.
     Closed,
 }
@@ -63,7 +67,18 @@ impl<S: Store, T: Transport> Granted<S, T> {
     /// What an answer means that came outside of our transport.
     pub fn read(&self, received: &Received) -> Settlement {
         let redactor = self.way.secrets.redactor();
-        let settlement = self.way.answered(&self.call, None, received, &redactor);
+        self.judged(self.way.answered(&self.call, None, received, &redactor))
+    }
+
+    /// What it means that none came, or half of one.
+    #[cfg(feature = "gateway")]
+    pub fn read_part(&self, none: &NoAnswer) -> Settlement {
+        let redactor = self.way.secrets.redactor();
+        self.judged(self.way.broken_off(&self.call, None, none, &redactor))
+    }
+
+    /// With what it says of the token that the call carried.
+    fn judged(&self, settlement: Settlement) -> Settlement {
         let token = self.ready.as_ref().and_then(|ready| ready.token.as_ref());
         let token = token.and_then(|token| self.way.judge(token, &settlement.reading));
         Settlement { token, ..settlement }
@@ -80,6 +95,8 @@ pub(crate) struct Errand<S, T> {
     give_up_at: Option<Timestamp>,
     began_at: Timestamp,
     waits: Option<WaitView>,
+    /// Whether any word came: whoever hears none has a store that does not answer.
+    heard: bool,
 }
 
 impl<T: Transport> Errand<SqliteStore, T> {
@@ -101,7 +118,15 @@ impl<S: Store, T: Transport> Errand<S, T> {
         let began_at = desk.way().store.now().store;
         let seat = Seat::take(&desk.notes, job, load);
         let give_up_at = max_wait.map(|span| began_at + span);
-        Errand { desk: desk.clone(), seat, prepares, give_up_at, began_at, waits: None }
+        Errand {
+            desk: desk.clone(),
+            seat,
+            prepares,
+            give_up_at,
+            began_at,
+            waits: None,
+            heard: false,
+        }
     }
 
     /// Waits for the next turn. Dropping the future loses nothing: the errand is as it was, or gone.
@@ -118,6 +143,7 @@ impl<S: Store, T: Transport> Errand<S, T> {
                     return Err(self.not_now());
                 }
             };
+            self.heard = true;
             match word {
                 Some(Word::Granted(call)) => {
                     if let Some(granted) = self.granted(*call).await? {
@@ -177,7 +203,7 @@ impl<S: Store, T: Transport> Errand<S, T> {
         let detail = "it could not go as soon as whoever waited for it wanted".to_owned();
         let waits = self.waits.clone();
         self.leave(JobState::Cancelled, "not_now", detail, waits.clone());
-        NoTurn::NotNow(waits)
+        if self.heard { NoTurn::NotNow(waits) } else { NoTurn::Silent }
     }
 
     fn leave(
