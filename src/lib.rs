@@ -13,6 +13,7 @@
 //! | [`secrets`] | placeholders resolved, values found in what is shown |
 //! | [`store`] | durable truth, named by transitions |
 //! | [`dispatch`] | the loop, and the events that it tells |
+//! | `gateway` | a proxy on this machine: any program's calls go out paced (feature `gateway`) |
 //! | [`input`], [`output`] | rows come in, rows go out |
 //! | [`report`] | what people and tools are told |
 //! | `practice` | an upstream to practise against (feature `practice`) |
@@ -24,6 +25,8 @@ pub mod client;
 pub mod clock;
 mod crash;
 pub mod dispatch;
+#[cfg(feature = "gateway")]
+pub mod gateway;
 pub mod input;
 pub mod job;
 pub mod next;

@@ -12,7 +12,7 @@
 //! | `question` | the upstream is asked what is left |
 //! | `prepare` | a request with its secrets filled in |
 //! | `guard` | the last count before a send |
-//! | `transport` | HTTP; `connections`: just so many of them |
+//! | `transport` | HTTP; `connections`: just so many of them; `stream`: bodies that pass through |
 //! | `upkeep` | what is too old goes, by the way |
 
 mod auth;
@@ -25,6 +25,8 @@ mod lane;
 pub mod prepare;
 mod question;
 mod shared;
+#[cfg(feature = "gateway")]
+pub(crate) mod stream;
 mod tell;
 pub mod transport;
 mod upkeep;

@@ -51,7 +51,7 @@ impl Prepared {
 
 /// Bytes of most answers that are read. With the client's own buffers (up to 400 KiB a connection) 64 of
 /// them at once take some 30 MiB.
-pub(super) const ANSWER_CAP: usize = 256 * 1024;
+pub(crate) const ANSWER_CAP: usize = 256 * 1024;
 
 /// Bytes more for each job of a batch whose jobs are answered one by one.
 const ANSWER_CAP_ITEM: usize = 1024;
