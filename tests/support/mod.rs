@@ -11,6 +11,7 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 pub mod batches;
+pub mod gateway;
 pub mod process;
 #[cfg(target_os = "linux")]
 pub mod shim;

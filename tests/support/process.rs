@@ -63,6 +63,11 @@ impl Process {
         self.child.id()
     }
 
+    /// What it said on stdout so far.
+    pub fn stdout(&self) -> String {
+        self.stdout.so_far()
+    }
+
     /// What it said on stderr so far.
     pub fn stderr(&self) -> String {
         self.stderr.so_far()

@@ -1,12 +1,13 @@
 //! A command that runs in our stead: it gets the signals that we get, and we end with its status.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpgrp, tcgetpgrp};
-use tokio::process::Child;
+use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -19,6 +20,28 @@ const PASSED: [(Signal, fn() -> SignalKind); 6] = [
     (Signal::SIGUSR1, SignalKind::user_defined1),
     (Signal::SIGUSR2, SignalKind::user_defined2),
 ];
+
+/// A command that did not start: why, and the status that shells give for that.
+#[derive(Debug)]
+pub struct NotStarted {
+    /// Why.
+    pub told: String,
+    /// 127: it is not there; 126: it cannot be run.
+    pub code: u8,
+}
+
+/// Starts a command, with more in its environment. It shares our terminal.
+pub fn start(command: &[OsString], environment: &[(&str, &str)]) -> Result<Child, NotStarted> {
+    let (program, arguments) = command
+        .split_first()
+        .ok_or_else(|| NotStarted { told: "there is no command".to_owned(), code: 127 })?;
+    let mut command = Command::new(program);
+    command.args(arguments).envs(environment.iter().copied());
+    command.spawn().map_err(|error| NotStarted {
+        told: format!("`{}` cannot be run: {error}", program.display()),
+        code: if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 },
+    })
+}
 
 /// The status as shells tell it: 128 and its number for a signal.
 pub fn code_of(status: ExitStatus) -> u8 {

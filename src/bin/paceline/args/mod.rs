@@ -5,6 +5,7 @@
 //! | `global` | flags of all commands, and what stands in for them |
 //! | `add`, `run` | the two great commands |
 //! | `doors` | calls and commands within the limits |
+//! | `gateway` | the door for other programs |
 //! | `look` | commands that show |
 //! | `act` | commands that change jobs and partitions |
 //! | `care` | looking after the store and its surroundings |
@@ -16,6 +17,7 @@ pub mod act;
 pub mod add;
 pub mod care;
 pub mod doors;
+pub mod gateway;
 pub mod global;
 pub mod init;
 pub mod look;
@@ -65,6 +67,8 @@ pub enum Command {
     Call(Box<doors::CallArgs>),
     /// Run a command within the limits: one permit, held until it ends
     Exec(Box<doors::ExecArgs>),
+    /// Let other programs call upstreams within their limits: a proxy on this machine
+    Gateway(gateway::GatewayArgs),
     /// Show the queue, the limits, what is not free, and when it goes on
     Status(look::StatusArgs),
     /// Tell what holds a job or an upstream back, and until when

@@ -1,7 +1,6 @@
 //! `exec`: a command under a permit.
 
 use std::ffi::OsString;
-use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::ExitStatus;
@@ -10,13 +9,12 @@ use nix::sys::signal::Signal;
 use paceline::Permit;
 use paceline::client::{Error, Refusal};
 use paceline::reading::{Answer, Reason, read};
-use tokio::process::Command;
 
 use super::call::{deadline, handle};
 use super::refused;
 use crate::args::doors::ExecArgs;
 use crate::args::select::columns;
-use crate::child::{code_of, passing_signals};
+use crate::child::{NotStarted, code_of, passing_signals, start};
 use crate::commands::run::leave::Signals;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -67,27 +65,23 @@ fn name_of(program: &OsString) -> String {
 }
 
 async fn under(permit: Permit, args: &ExecArgs, context: &Context) -> anyhow::Result<Exit> {
-    let Some((program, rest)) = args.command.split_first() else {
-        permit.cancel();
-        return Ok(Exit::Usage);
-    };
     // The command holds this process's lock as well, so that its place is taken until it ends.
     let lifeline = permit.lifeline()?;
-    let child = Command::new(program).args(rest).spawn();
+    let child = start(&args.command, &[]);
     drop(lifeline);
     let mut child = match child {
         Ok(child) => child,
-        Err(error) => {
+        Err(NotStarted { told, code }) => {
             permit.cancel();
-            context.complain(&format!("error: `{}` cannot be run: {error}", program.display()));
-            let is_missing = error.kind() == io::ErrorKind::NotFound;
-            return Ok(Exit::Command(if is_missing { 127 } else { 126 }));
+            context.complain(&format!("error: {told}"));
+            return Ok(Exit::Command(code));
         }
     };
     let status = passing_signals(&mut child).await?;
     let code = code_of(status);
     if let Err(error) = settle(permit, status, code, args, context).await {
-        context.complain(&format!("what `{}` came to is not recorded: {error}", name_of(program)));
+        let name = args.command.first().map(name_of).unwrap_or_default();
+        context.complain(&format!("what `{name}` came to is not recorded: {error}"));
     }
     Ok(Exit::Command(code))
 }

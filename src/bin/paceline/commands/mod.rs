@@ -12,6 +12,7 @@ mod completions;
 mod doctor;
 mod exec;
 mod forecast;
+mod gateway;
 mod hold;
 mod init;
 mod jobs;
@@ -53,6 +54,7 @@ pub async fn run(command: Command, context: &Context) -> anyhow::Result<Exit> {
         Command::Run(args) => run::run(args, context).await,
         Command::Call(args) => call::run(*args, context).await,
         Command::Exec(args) => exec::run(*args, context).await,
+        Command::Gateway(args) => gateway::run(args, context).await,
         Command::Status(args) => status::run(args, context).await,
         Command::Why(args) => why::run(args, context).await,
         Command::Jobs(args) => jobs::run(args, context).await,

@@ -5,7 +5,7 @@ mod holds;
 pub mod leave;
 pub mod lines;
 mod pace;
-mod progress;
+pub mod progress;
 
 use std::sync::Arc;
 

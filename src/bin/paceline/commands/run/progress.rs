@@ -74,6 +74,11 @@ impl Progress {
         }
     }
 
+    /// Only lines, whatever stderr is.
+    pub fn in_lines(context: &Context) -> Progress {
+        Progress { bar: None, ..Progress::new(context, &[]) }
+    }
+
     /// Does the work, drawing while it goes on.
     pub async fn beside<T>(
         &self,
