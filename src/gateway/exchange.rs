@@ -111,14 +111,17 @@ impl Exchange {
     /// Sends it, and sends it again where that may help while its caller waits.
     async fn send(&self, wanted: &Wanted, body: Asked) -> Result<Response<Reply>, Problem> {
         let (mut body, again) = body.split();
+        let mut renews = wanted.place.upstream.auth.is_some();
         loop {
             let permit = self.permit(wanted).await?;
             let waits_until = again.as_ref().map(|_| wanted.until);
-            match self.pass(wanted, permit, body, waits_until).await? {
+            match self.pass(wanted, permit, body, waits_until, renews).await? {
                 Came::Answer(response) => return Ok(response),
                 Came::Silence(problem) => return Err(problem),
-                Came::Again => body = again.clone().map_or(OutBody::Empty, OutBody::Whole),
+                Came::Renewed => renews = false,
+                Came::Again => {}
             }
+            body = again.clone().map_or(OutBody::Empty, OutBody::Whole);
         }
     }
 
@@ -150,6 +153,7 @@ impl Exchange {
         permit: Permit,
         body: OutBody,
         waits_until: Option<Timestamp>,
+        may_renew: bool,
     ) -> Result<Came, Problem> {
         let Wanted { place, head, .. } = wanted;
         let transport = match self.transports.of(&place.upstream) {
@@ -181,6 +185,7 @@ impl Exchange {
             call: Outgoing { method, url, headers, body },
             back,
             waits_until,
+            may_renew,
             partition: wanted.job.partition.clone(),
         };
         let unsettled = self.unsettled.clone();

@@ -35,6 +35,8 @@ pub(super) enum Came {
     Answer(Response<Reply>),
     /// It was refused, and may go again before the caller stops waiting.
     Again,
+    /// It was refused for its token, and may go again at once with another.
+    Renewed,
     /// There is no answer.
     Silence(Problem),
 }
@@ -49,13 +51,16 @@ pub(super) struct Passage {
     /// Until when the caller waits for a call that goes again (wall time); `None`: it cannot be sent
     /// again.
     pub waits_until: Option<Timestamp>,
+    /// One refused for its token goes again with the next one.
+    pub may_renew: bool,
     pub partition: Columns,
 }
 
 impl Passage {
     /// Takes the call to its end.
     pub async fn go(self, came: oneshot::Sender<Came>) {
-        let Passage { permit, timeline, transport, call, back, waits_until, partition } = self;
+        let Passage { permit, timeline, transport, call, back, waits_until, may_renew, partition } =
+            self;
         let is_head = call.method == Method::HEAD;
         let begun = match transport.send(call, &timeline).await {
             Ok(opened) => Answer::begin(opened, is_head).await,
@@ -68,8 +73,9 @@ impl Passage {
                 if let (Reason::RateLimited, Some(connection)) = (reason, received.connection) {
                     transport.refused(connection);
                 }
-                let waits = waits_until.filter(|_| is_not_now(reason));
-                whole(permit, answer, received, &back, waits, came).await;
+                let renews = may_renew && reason == Reason::AuthExpired;
+                let waits = waits_until.filter(|_| renews || is_not_now(reason));
+                whole(permit, answer, received, &back, waits, renews, came).await;
             }
             Ok(answer) => streamed(permit, answer, &back, came).await,
             Err(none) => {
@@ -87,6 +93,7 @@ async fn whole(
     received: Received,
     back: &Back,
     waits_until: Option<Timestamp>,
+    renews: bool,
     came: oneshot::Sender<Came>,
 ) {
     let Some(until) = waits_until else {
@@ -97,8 +104,13 @@ async fn whole(
         return;
     };
     let verdict = permit.received(&received).await;
-    let goes_again = verdict.is_ok_and(|verdict| verdict.retry_at.is_some_and(|at| at <= until));
-    let told = if goes_again { Came::Again } else { Came::Answer(back.whole(&answer)) };
+    let goes_again =
+        verdict.is_ok_and(|verdict| renews || verdict.retry_at.is_some_and(|at| at <= until));
+    let told = match goes_again {
+        true if renews => Came::Renewed,
+        true => Came::Again,
+        false => Came::Answer(back.whole(&answer)),
+    };
     let _ = came.send(told);
 }
 
@@ -156,7 +168,6 @@ fn is_not_now(reason: Reason) -> bool {
             | Reason::ConcurrencyLimited
             | Reason::Overloaded
             | Reason::KeyPending
-            | Reason::AuthExpired
     )
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::{HeaderMap, StatusCode};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::clock::Timestamp;
@@ -13,6 +14,21 @@ pub const REASON: HeaderName = HeaderName::from_static("paceline-reason");
 
 /// What clients of HTTP know a used-up quota by.
 const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
+
+/// A problem as it is read: what everybody knows first.
+#[derive(Serialize)]
+struct Body<'p> {
+    #[serde(rename = "type")]
+    kind: &'p str,
+    title: &'p str,
+    status: u16,
+    detail: &'p str,
+    reason: &'p str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after: Option<u64>,
+    #[serde(flatten)]
+    more: &'p Map<String, Value>,
+}
 
 /// Why a request was not sent, or has no answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,16 +144,15 @@ impl Problem {
         } else {
             phrase
         };
-        let mut body = Map::new();
-        body.insert("type".to_owned(), kind.into());
-        body.insert("title".to_owned(), title.into());
-        body.insert("status".to_owned(), self.status.into());
-        body.insert("detail".to_owned(), self.detail.as_str().into());
-        body.insert("reason".to_owned(), self.reason.as_str().into());
-        if let Some(seconds) = self.seconds() {
-            body.insert("retry_after".to_owned(), seconds.into());
-        }
-        body.extend(self.more.clone());
+        let body = Body {
+            kind,
+            title,
+            status: self.status,
+            detail: &self.detail,
+            reason: &self.reason,
+            retry_after: self.seconds(),
+            more: &self.more,
+        };
         let mut text = serde_json::to_string_pretty(&body).unwrap_or_default();
         text.push('\n');
         text

@@ -142,7 +142,9 @@ fn commands_name_what_exists() {
         .complains(&["no budget or rolling limit"]);
     bench.run("budget spend engine 1").ends(2).complains(&["--key"]);
     bench.run("calendar --time-zone Mars --per day").ends(2).complains(&["no IANA time zone"]);
-    bench.run("gateway").ends(2);
+    bench.run("frobnicate").ends(2);
+    bench.run("gateway nowhere").ends(2).complains(&["no upstream `nowhere`"]);
+    bench.run("gateway shop --listen box:1").ends(2).complains(&["127.0.0.1:4290"]);
 }
 
 #[test]

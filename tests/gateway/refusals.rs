@@ -5,6 +5,8 @@ use std::time::Duration;
 use paceline::practice::{Answer, Config, Script};
 
 use crate::support::gateway::Gateway;
+use crate::support::process::until;
+use crate::support::tokens::{Manner, TokenServer};
 use crate::support::world::World;
 
 fn refusing_once(seconds: u64) -> World {
@@ -86,4 +88,26 @@ fn a_packed_refusal_is_read_and_passed_on_packed() {
     assert_eq!(answer.body, packed);
     let answer = gateway.get("/shop/y");
     assert_eq!((answer.status, answer.reason()), (429, "rate_limited"), "it was understood");
+}
+
+#[test]
+fn a_token_that_has_expired_is_replaced_unseen() {
+    let life = Duration::from_secs(2);
+    let server = TokenServer::start(Manner { life, tells: false, ..Manner::default() });
+    let world = World::new(Config::new());
+    let auth = format!(
+        "[request]\nbase_url = \"{}\"\nheaders = {{ Authorization = \"Bearer ${{token}}\" }}\n[auth]\n\
+         kind = \"client-credentials\"\ntoken_url = \"{}\"\nclient_id = \"shop\"\n\
+         client_secret = \"${{env:SHOP_SECRET}}\"\n",
+        server.url("/api"),
+        server.url("/token")
+    );
+    world.home.quota("shop", &auth);
+    let gateway = Gateway::start_with(&world, &[], &[("SHOP_SECRET", "client-secret")]);
+    until("a token is refused", || {
+        let answer = gateway.get("/shop/x");
+        assert_eq!((answer.status, answer.reason()), (200, ""), "{answer:?}");
+        server.answered(401) > 0
+    });
+    assert!(server.issued() > 1);
 }
