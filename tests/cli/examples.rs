@@ -14,6 +14,8 @@ const OTHERWISE: &[(&str, Option<i32>)] = &[
     ("init", Some(2)),
     // It takes its ten seconds; tests/demo.rs plays it.
     ("demo", None),
+    // It stays until it is told to leave; tests/gateway.rs plays it.
+    ("gateway", None),
     // It needs a viewer.
     ("man", None),
 ];

@@ -30,6 +30,10 @@ const LEADS: (Duration, Duration) = (Duration::from_millis(4), Duration::from_mi
 impl<S: Store, T: Transport> Clerk<S, T> {
     /// Everything there is to tell the store reaches it together, so that it shares a transaction.
     pub(super) async fn exchange(&mut self) {
+        // Once for all who were late together: they were late for the same reason.
+        if std::mem::take(&mut self.was_late) {
+            self.lead = (self.lead * 2).clamp(LEADS.0, LEADS.1);
+        }
         let entries = std::mem::take(&mut self.entries);
         let ended = std::mem::take(&mut self.ended);
         let releases = std::mem::take(&mut self.releases);
@@ -162,9 +166,7 @@ impl<S: Store, T: Transport> Clerk<S, T> {
         lacks: Option<Lack>,
         late: bool,
     ) {
-        if late {
-            self.lead = (self.lead * 2).clamp(LEADS.0, LEADS.1);
-        }
+        self.was_late |= late;
         let now = self.house.store().now().store;
         let Some(guest) = self.guests.get_mut(&ticket) else { return };
         let Some(call) = guest.call.take() else { return };
@@ -236,7 +238,7 @@ impl<S: Store, T: Transport> Clerk<S, T> {
         (self.next_at, self.news) = (claimed.next_at, claimed.news);
         match claimed.calls.is_empty() {
             true => self.rest_until = self.house.store().now().store + REST,
-            false => self.lead -= self.lead / 16,
+            false => self.lead -= self.lead / 4,
         }
         self.tell_wait(&claimed);
         if let Some(nanos) = claimed.stepped {

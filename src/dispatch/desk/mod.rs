@@ -132,6 +132,8 @@ pub(super) struct Clerk<S, T> {
     fetcher: Fetcher,
     rng: StdRng,
     lead: Duration,
+    /// Calls were handed over too late since the last exchange.
+    was_late: bool,
     claim_due: bool,
     next_at: Option<Timestamp>,
     news: i64,
@@ -177,6 +179,7 @@ impl<S: Store, T: Transport> Desk<S, T> {
             fetcher,
             rng: StdRng::seed_from_u64(rand::random()),
             lead: Duration::ZERO,
+            was_late: false,
             claim_due: false,
             next_at: None,
             news: 0,
