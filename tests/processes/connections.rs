@@ -61,12 +61,9 @@ fn many_connections_make_it_no_faster() {
     world.add(0, 100);
     let ran = world.run(&["run"]);
     assert_eq!(ran.code, 0, "{ran}");
-    let mut arrivals: Vec<_> = world.arrivals().iter().map(|arrival| arrival.at).collect();
-    arrivals.sort_unstable();
-    for (n, at) in arrivals.iter().enumerate() {
-        let within = arrivals.iter().skip(n).take_while(|a| a.since(*at) < Duration::from_secs(1));
-        assert!(within.count() <= 21, "one by one, whatever the burst");
-    }
+    let report = world.json(&["report", "shop"]);
+    // One by one, whatever the burst: twenty, and what the slack lets come late.
+    assert!(report["busiest"]["1s"].as_u64().unwrap() <= 22, "{report}");
     assert!(spread(&world.stats()) > 50);
 }
 

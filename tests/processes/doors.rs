@@ -93,7 +93,7 @@ fn an_exec_that_is_stopped_keeps_its_place_and_ends_as_it_should() {
     let line = "touch begun; until [ -e go ]; do sleep 0.02; done; exit 9";
     let exec = world.start(&["exec", "shop", "--", "bash", "-c", line]);
     until("its command is there", || world.home.path("begun").exists());
-    exec.signal("STOP");
+    world.stop(&exec);
     let waits = world.run(&["call", "shop", &world.url("/x"), "--max-wait", "1500ms"]);
     assert_eq!(waits.code, 75, "{waits}");
     world.home.write("go", "");
@@ -137,7 +137,7 @@ fn a_stopped_caller_holds_nobody_up() {
     let url = world.url("/stopped");
     let stopped = world.start(&["call", "shop", &url]);
     until("it waits", || world.number("SELECT count(*) FROM job WHERE url LIKE '%stopped'") == 1);
-    stopped.signal("STOP");
+    world.stop(&stopped);
     world.add(0, 10);
     world.home.write("go", "");
     let ran = world.run(&["run"]);

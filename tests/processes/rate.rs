@@ -90,7 +90,7 @@ path_jitter = "60ms"
     world.add(0, 150);
     let run = world.start(&["run"]);
     crate::support::process::until("40 arrivals", || world.count() >= 40);
-    run.signal("STOP");
+    world.stop(&run);
     std::thread::sleep(Duration::from_secs(3));
     let stopped_at = world.count();
     run.signal("CONT");

@@ -26,6 +26,15 @@ key = ["credential"]
 [[limit]]
 name = "calls"
 key = ["credential"]
+# One at a time: none is under way when another is refused, however slow the machine is.
+[[limit]]
+name = "one"
+kind = "concurrency"
+amount = 1
+key = ["credential"]
+[[limit.for]]
+when = { credential = "calm" }
+amount = 64
 [retry]
 initial = "300ms"
 "#;

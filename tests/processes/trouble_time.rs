@@ -110,7 +110,7 @@ fn an_answer_that_came_while_the_process_was_stopped_is_read() {
     world.add(0, 1);
     let run = world.start(&["run"]);
     until("it arrived", || world.count() == 1);
-    run.signal("STOP");
+    world.stop(&run);
     std::thread::sleep(Duration::from_millis(2500));
     run.signal("CONT");
     let ran = run.finish();

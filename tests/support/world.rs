@@ -9,7 +9,7 @@ use paceline::practice::{Arrival, Config, Practice, Stats};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-use super::process::Process;
+use super::process::{Process, until};
 use super::terminal::Terminal;
 use super::{Home, Ran};
 
@@ -163,6 +163,20 @@ impl World {
     /// One number out of the store.
     pub fn number(&self, sql: &str) -> i64 {
         self.sql().query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+
+    /// Stops a process where it holds no lock of the store, which nobody could take from it.
+    pub fn stop(&self, process: &Process) {
+        until("it is stopped outside a transaction", || {
+            process.signal("STOP");
+            let conn = self.sql();
+            conn.busy_timeout(Duration::from_millis(200)).unwrap();
+            let is_free = conn.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok();
+            if !is_free {
+                process.signal("CONT");
+            }
+            is_free
+        });
     }
 
     /// Calls of one job each, of one attempt each, that ended or may leave without another commit.
