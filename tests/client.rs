@@ -317,6 +317,29 @@ async fn a_call_waits_out_a_refusal_and_hands_over_the_last_answer() {
 }
 
 #[tokio::test]
+async fn a_header_given_word_for_word_is_sent_and_not_stored() {
+    let answer = Answer::new(404).body("no stock for sk-live-7421, ask for it");
+    let config = Config::new().keep_headers().script(Script::new("/x", answer));
+    let practice = practice(config).await;
+    let place = at(&practice, "");
+    let paceline = place.open();
+    let call = paceline.call("up").url(practice.url("/x")).header("Accept", "text/plain");
+    let call = call.header("Authorization", "Bearer sk-live-7421").header("X-Shop", "seven-sisters");
+    let answer = call.await.unwrap();
+    assert_eq!(answer.status, Some(404));
+    let arrived = practice.arrivals();
+    let headers = arrived[0].headers.as_ref().unwrap();
+    assert_eq!(headers["authorization"], "Bearer sk-live-7421");
+    assert_eq!(headers["x-shop"], "seven-sisters");
+    paceline.close().await;
+    for entry in std::fs::read_dir(place.folder.path()).unwrap() {
+        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+        let holds = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+        assert!(!holds("sk-live-7421") && !holds("seven-sisters"));
+    }
+}
+
+#[tokio::test]
 async fn a_call_that_is_dropped_on_its_way_sends_nothing_more() {
     let slow = Answer::new(200).delay(Duration::from_secs(30));
     let practice = practice(Config::new().script(Script::new("/slow", slow))).await;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::asked::{Asked, asked_methods};
 use super::flight::Flight;
 use super::sink::Sink;
+use super::typed::Typed;
 use super::{Error, NotNow, OurDesk, Paceline};
 use crate::dispatch::desk::Errand;
 use crate::dispatch::transport::Spool;
@@ -102,7 +103,8 @@ impl Call {
         self
     }
 
-    /// A header field: a template, in which `${env:X}` and its kin are filled in when it is sent.
+    /// A header field: a template, in which `${env:X}` and its kin are filled in when it is sent. What is
+    /// given word for word is not kept, save what tells no secret, such as `Accept`.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Call {
         self.options.headers.insert(name.into(), value.into());
         self
@@ -128,7 +130,7 @@ impl Call {
 
     async fn answered(self) -> Result<Answer, Error> {
         let desk = self.paceline.desk(&self.upstream).await?;
-        let job = self.job(&desk)?;
+        let (job, typed) = self.job(&desk)?;
         let sink = Arc::new(Sink::new(self.most, self.into.clone()));
         let (load, max_wait) = (self.asked.load.clone(), self.asked.max_wait);
         let mut errand = Errand::begin(&desk, job, load, max_wait, true);
@@ -137,7 +139,7 @@ impl Call {
             let granted = granted.map_err(|error| Error::of(error, &desk.way()))?;
             let spool: Arc<dyn Spool> = Arc::clone(&sink) as _;
             let mut flight = Flight::begin(&mut errand, granted);
-            let sent = flight.send(self.body.as_deref(), spool).await;
+            let sent = flight.send(self.body.as_deref(), &typed, spool).await;
             let (job, attempts) = (flight.job(), flight.attempt());
             let settlement = sent.settlement.clone();
             let settled = flight.settle(sent).await?;
@@ -158,7 +160,7 @@ impl Call {
         }
     }
 
-    fn job(&self, desk: &OurDesk) -> Result<OwnedJob, Error> {
+    fn job(&self, desk: &OurDesk) -> Result<(OwnedJob, Typed), Error> {
         let way = desk.way();
         let mut options = self.asked.options(self.options.clone(), way.store.now());
         if self.body.is_some() {
@@ -169,8 +171,9 @@ impl Call {
         }
         let row = self.url.iter().map(|url| ("url".to_owned(), url.clone()));
         let row: Columns = row.collect();
-        let job = Planner::new(&way.upstream, options)?.plan(row)?;
-        Ok(self.asked.owned(job, false))
+        let mut job = Planner::new(&way.upstream, options)?.plan(row)?;
+        let typed = Typed::take(&mut job, &way.secrets);
+        Ok((self.asked.owned(job, false), typed))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::typed::Typed;
 use super::{Error, OurErrand, OurGranted};
 use crate::clock::Timestamp;
 use crate::dispatch::call::{Ready, Sent, unanswered_told};
@@ -39,8 +40,13 @@ impl<'e> Flight<'e> {
         self.call().job.attempt
     }
 
-    /// Sends it with that body, where one is given, and reads what comes back.
-    pub async fn send(&mut self, body: Option<&[u8]>, spool: Arc<dyn Spool>) -> Box<Sent> {
+    /// Sends it with that body, where one is given, and those headers, and reads what comes back.
+    pub async fn send(
+        &mut self,
+        body: Option<&[u8]>,
+        typed: &Typed,
+        spool: Arc<dyn Spool>,
+    ) -> Box<Sent> {
         let (way, call) = (Arc::clone(&self.granted.way), self.granted.call.clone());
         let Some(Ready { mut prepared, token }) = self.granted.ready.take() else {
             let settlement = unanswered_told(&call, false, "it was not prepared".to_owned());
@@ -50,6 +56,7 @@ impl<'e> Flight<'e> {
         if let Some(body) = body.filter(|_| !bodyless) {
             prepared.set_body(body.to_vec());
         }
+        typed.fill(&mut prepared.headers);
         prepared.spool = Some(spool);
         way.send(call, Ready { prepared, token }, rand::random()).await
     }

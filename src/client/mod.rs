@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `acquire` | a permit asked for |
 //! | `permit` | a permit held, and how it is completed |
-//! | `call` | one call, sent and read; `flight`: on its way, `sink`: what comes back |
+//! | `call` | one call, sent and read; `flight`: on its way, `sink`: what comes back, `typed`: headers that are not stored |
 //! | `asked` | what is said of both |
 //! | `queue` | jobs added, and a run |
 //! | `events` | what happens, as a stream |
@@ -26,6 +26,7 @@ mod queue;
 mod sink;
 #[cfg(feature = "tower")]
 mod tower;
+mod typed;
 
 use std::collections::HashMap;
 use std::fmt;

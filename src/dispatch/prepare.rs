@@ -140,7 +140,8 @@ fn header_templates(upstream: &Upstream, call: &Call) -> BTreeMap<String, String
         .collect()
 }
 
-fn is_for_anybody(name: &str, template: &str) -> bool {
+/// Whether any site may see that header: it holds no secret, and is none. `name` is in small letters.
+pub(crate) fn is_for_anybody(name: &str, template: &str) -> bool {
     let is_free = |template: Template| template.secrets().is_empty();
     FOR_ANYBODY.contains(&name) && Template::parse(template).is_ok_and(is_free)
 }

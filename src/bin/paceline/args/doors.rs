@@ -72,10 +72,12 @@ Examples:
 
 The call is a job like any other, under the load `call`: `log` and `show` have it. A refusal is
 waited out and the call made again, until --deadline or --max-wait is over. What is typed as --data
-is not kept; without a header of its own it is sent as JSON where it is that, else as a form.
+or --header is not kept; without a header of its own a body is sent as JSON where it is that, else
+as a form.
 
-Exit codes: 0 answered as wished; 3 not so, or its deadline passed; 4 held until a person acts; 75 it
-must wait longer than --max-wait: which limit, and until when, stands on stderr; 130 interrupted.";
+Exit codes: 0 answered as wished; 3 not so, or its deadline passed; 4 held until a person acts;
+75 it must wait longer than --max-wait: which limit, and until when, stands on stderr;
+130 interrupted.";
 
 /// Takes one permit of the upstream and runs a command under it.
 #[derive(Args, Debug)]
@@ -121,7 +123,7 @@ when `paceline exec` itself is killed, and nothing need be renewed however long 
 closes the upstream for all until the time in the file, or for a growing pause. It is a job like any
 other, under the load `exec`; of the command only its name is kept.
 
-SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to the command, whose own status is
-the exit code: 128 and the signal's number where one ended it, 126 or 127 where it cannot be run.
+SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to the command, whose own status
+is the exit code: 128 and the signal's number where one ended it, 126 or 127 where it cannot be run.
 Where it has not run: 3 its deadline passed, or no limit ever grants its cost; 4 held until a person
 acts; 75 it must wait longer than --max-wait; 130 interrupted.";
