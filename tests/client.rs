@@ -324,7 +324,8 @@ async fn a_header_given_word_for_word_is_sent_and_not_stored() {
     let place = at(&practice, "");
     let paceline = place.open();
     let call = paceline.call("up").url(practice.url("/x")).header("Accept", "text/plain");
-    let call = call.header("Authorization", "Bearer sk-live-7421").header("X-Shop", "seven-sisters");
+    let call =
+        call.header("Authorization", "Bearer sk-live-7421").header("X-Shop", "seven-sisters");
     let answer = call.await.unwrap();
     assert_eq!(answer.status, Some(404));
     let arrived = practice.arrivals();

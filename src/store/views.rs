@@ -90,6 +90,8 @@ pub struct LimitView {
     pub spent: Option<u64>,
     /// Units that the rule allows.
     pub amount: u64,
+    /// Units of it that are kept for people.
+    pub reserve: u64,
     /// What the upstream reported as left, less what was sent since.
     pub remaining: Option<u64>,
     /// The end of the current window.

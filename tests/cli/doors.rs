@@ -113,3 +113,41 @@ fn names_and_files_are_checked() {
     bench.run("exec shop").ends(2);
     bench.run("exec shop --retry-after-from f -- true").ends(2).complains(&["--refused-status"]);
 }
+
+#[test]
+fn a_url_alone_is_its_upstreams_whose_match_has_it() {
+    let bench = Bench::new();
+    let quota = "name = \"near\"\n[match]\nhosts = [\"127.0.0.1\"]\n[retry]\nmax_attempts = 1\n";
+    bench.write("quotas/near.toml", quota);
+    bench.run("call http://127.0.0.1:9/x").ends(3).complains(&["near: no answer transient"]);
+    let said = bench.run("call http://elsewhere.example/x").ends(2);
+    said.complains(&["no quota file's [match] has http://elsewhere.example/x"]);
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_said_before_anything_is_sent() {
+    let bench = Bench::new();
+    let said = bench.run(&format!("call shop {URL} -o no/such/folder/x")).ends(2);
+    said.complains(&["`no/such/folder/x` cannot be written"]);
+    bench.run(&format!("call shop {URL} -o quotas")).ends(2).complains(&["`quotas` is a folder"]);
+    bench.run("status").ends(0).complains(&["no store"]);
+}
+
+#[test]
+fn a_deadline_that_has_passed_is_said() {
+    let bench = Bench::new();
+    let said = bench.run(&format!("call shop {URL} --deadline 2020-01-01")).ends(3);
+    assert_eq!(said.err, "shop: its deadline has passed\n");
+}
+
+#[test]
+fn what_is_kept_in_reserve_is_said() {
+    let bench = Bench::new();
+    let quota = "name = \"kept\"\n[[limit]]\nname = \"daily\"\nkind = \"budget\"\namount = 3\n\
+                 per = \"day\"\ntime_zone = \"UTC\"\nreserve = 1\n";
+    bench.write("quotas/kept.toml", quota);
+    bench.run("budget spend kept 2").ends(0);
+    let said = bench.run("exec kept --max-wait 0 -- true").ends(75);
+    said.complains(&["2 of 3 are spent in this window (UTC); 1 are kept in reserve"]);
+    bench.run("exec kept --max-wait 0 --use-reserve -- true").ends(0);
+}

@@ -195,8 +195,21 @@ fn a_refusal_is_waited_out_and_its_answer_printed_once() {
     assert_eq!(world.stats().early, 0);
     let shown = world.json(&["show", "1"]);
     assert_eq!(shown["attempts"].as_array().unwrap().len(), 3);
-    let patience = world.run(&["call", "shop", &world.url("/y"), "--max-wait", "5s"]);
-    assert_eq!(patience.code, 0);
+    let parts = ["-d", "a=1", "-d", "b=2", "-o", "-", "--max-wait", "5s"];
+    let ran = world.run(&[&["call", "shop", &world.url("/y")][..], &parts].concat());
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(!ran.stdout.is_empty(), "`-o -` is stdout");
+    let arrivals = world.arrivals();
+    assert_eq!(arrivals.last().map(|call| &call.body[..]), Some(&b"a=1&b=2"[..]));
+}
+
+#[test]
+fn a_refusal_that_is_too_long_is_one_line() {
+    let refusal = Answer::refusal(Duration::from_secs(60)).body("slow down\n");
+    let config = Config::new().script(Script::new("/x", refusal));
+    let world = World::with(config, "");
+    let ran = world.run(&["call", "shop", &world.url("/x"), "--max-wait", "1s"]);
+    assert_eq!((ran.code, ran.stderr.lines().count()), (75, 1), "{ran}");
 }
 
 #[test]

@@ -32,7 +32,8 @@ pub struct Terms {
 #[derive(Args, Debug)]
 #[command(after_help = CALL_EXAMPLES)]
 pub struct CallArgs {
-    /// Whose limits it keeps: the name of a quota file (`paceline quotas list`)
+    /// Whose limits it keeps: the name of a quota file (`paceline quotas list`). A URL alone is its whose
+    /// `[match]` has it
     pub upstream: String,
     /// What is called; or what fills `{url}` where the quota file's own address or body uses that. None:
     /// the file's own address, where no column is missing
@@ -43,16 +44,17 @@ pub struct CallArgs {
     /// A header, its value a template; may be given more than once
     #[arg(short = 'H', long, value_name = "NAME: VALUE")]
     pub header: Vec<Header>,
-    /// The body, word for word; `@FILE` is what is in a file, `@-` what stands on stdin
+    /// The body, word for word; `@FILE` is what is in a file, `@-` what stands on stdin; several are
+    /// joined by `&`
     #[arg(short, long, value_name = "DATA")]
-    pub data: Option<OsString>,
+    pub data: Vec<OsString>,
     /// A column, for templates and limits that count by one; may be given more than once
     #[arg(long, value_name = "COLUMN=VALUE")]
     pub set: Vec<Pair>,
     /// How long to wait, and as whom.
     #[command(flatten)]
     pub terms: Terms,
-    /// Write the answer's body to this file
+    /// Write the answer's body to this file; `-` is stdout
     #[arg(short, long, value_name = "FILE", help_heading = "The answer")]
     pub output: Option<PathBuf>,
     /// Print the answer's status and header before its body
@@ -69,6 +71,7 @@ Examples:
   paceline call shop https://api.shop.example/v1/items/7 -o item.json --max-wait 10s
   paceline call shop https://api.shop.example/v1/items -d '{\"name\": \"x\"}' --fail
   paceline call indexnow https://www.example.com/new-page --json
+  paceline call https://api.github.com/rate_limit   # github's, as its [match] says
 
 The call is a job like any other, under the load `call`: `log` and `show` have it. A refusal is
 waited out and the call made again, until --deadline or --max-wait is over. What is typed as --data

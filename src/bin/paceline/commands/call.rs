@@ -11,6 +11,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use paceline::Paceline;
 use paceline::client::Answer;
+use paceline::job::JobState;
 use serde_json::{Value, json};
 
 use super::refused;
@@ -24,12 +25,15 @@ use crate::render::text::complain;
 use printed::Printed;
 
 /// Makes one call.
-pub async fn run(args: CallArgs, context: &Context) -> anyhow::Result<Exit> {
-    context.upstream(&args.upstream)?;
-    let body = args.data.as_deref().map(data).transpose()?;
-    let paceline = handle(&args.terms, context)?;
+pub async fn run(mut args: CallArgs, context: &Context) -> anyhow::Result<Exit> {
+    find_upstream(&mut args, context)?;
+    args.output = args.output.filter(|path| path.as_os_str() != "-");
+    let parts = args.data.iter().map(|typed| data(typed)).collect::<anyhow::Result<Vec<_>>>()?;
+    let body = (!parts.is_empty()).then(|| parts.join(&b'&'));
     let printed =
         Arc::new(Printed::new(args.output.as_deref(), args.include && !context.global.json));
+    printed.check()?;
+    let paceline = handle(&args.terms, waits(&args.terms), context)?;
     let mut call = paceline.call(args.upstream.as_str());
     if let Some(url) = &args.url {
         call = call.url(url);
@@ -71,17 +75,39 @@ pub async fn run(args: CallArgs, context: &Context) -> anyhow::Result<Exit> {
     }
 }
 
-/// Over the usual store, with what happens meanwhile told on stderr.
-pub fn handle(terms: &Terms, context: &Context) -> anyhow::Result<Paceline> {
+/// A URL alone belongs to the upstream whose `[match]` has it.
+fn find_upstream(args: &mut CallArgs, context: &Context) -> anyhow::Result<()> {
+    let named = &args.upstream;
+    let is_url = ["http://", "https://"].iter().any(|scheme| named.starts_with(scheme));
+    if args.url.is_some() || !is_url {
+        context.upstream(named)?;
+        return Ok(());
+    }
+    let Some(upstream) = context.library().match_url(named) else {
+        return wrong(format!(
+            "no quota file's [match] has {named}; name its upstream: paceline call UPSTREAM {named}"
+        ));
+    };
+    args.url = Some(std::mem::replace(&mut args.upstream, upstream.name.clone()));
+    Ok(())
+}
+
+/// Whoever does not wait for long is told at its end what for.
+fn waits(terms: &Terms) -> bool {
+    terms.max_wait.is_none() && terms.deadline.is_none()
+}
+
+/// Over the usual store, with what happens meanwhile told on stderr; `blocks`: refusals too.
+pub fn handle(terms: &Terms, blocks: bool, context: &Context) -> anyhow::Result<Paceline> {
     let (quiet, verbose) = (context.global.quiet, context.global.verbose > 0);
-    // Whoever does not wait for long is told at its end what for.
-    let waits = terms.max_wait.is_none() && terms.deadline.is_none();
+    let waits = waits(terms);
     let times = context.times();
     let tell = move |event: &paceline::dispatch::Event| {
         use paceline::dispatch::Event;
         let is_news = match event {
             Event::Waiting { .. } => waits,
-            Event::Blocked { .. } | Event::StoreTrouble { .. } => true,
+            Event::Blocked { .. } => blocks || verbose,
+            Event::StoreTrouble { .. } => true,
             _ => verbose,
         };
         if let Some(line) = told(event, &times).filter(|_| is_news && !quiet) {
@@ -138,7 +164,12 @@ fn tell(
     }
     if exit != Exit::Done {
         let status = answer.status.map_or("no answer".to_owned(), |status| status.to_string());
-        let line = format!("{}: {status} {}: {}", args.upstream, answer.reason, answer.detail);
+        let unsure = match answer.state {
+            JobState::Unsure => "; it may have been done, and is not sent again",
+            _ => "",
+        };
+        let (upstream, reason) = (&args.upstream, answer.reason);
+        let line = format!("{upstream}: {status} {reason}: {}{unsure}", answer.detail);
         context.complain(&line);
     }
     Ok(exit)

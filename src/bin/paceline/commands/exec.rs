@@ -23,7 +23,7 @@ use crate::render::text::visible;
 /// Waits for a permit, runs the command, tells how it ended.
 pub async fn run(args: ExecArgs, context: &Context) -> anyhow::Result<Exit> {
     context.upstream(&args.upstream)?;
-    let paceline = handle(&args.terms, context)?;
+    let paceline = handle(&args.terms, true, context)?;
     let name = args.command.first().map(name_of).unwrap_or_default();
     let mut acquire = paceline
         .acquire(args.upstream.as_str())

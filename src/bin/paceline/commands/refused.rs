@@ -17,6 +17,9 @@ pub fn tell(error: Error, upstream: &str, context: &Context) -> anyhow::Result<E
             Exit::Waiting,
             format!("{upstream} has no token: {detail}{}", until_of(*until, None, context)),
         ),
+        Error::Expired(NotNow { limit: None, until: None, .. }) => {
+            (Exit::Failed, format!("{upstream}: its deadline has passed"))
+        }
         Error::Expired(not_now) => {
             // What its job says of it is the same in other words.
             let mut bare = not_now.clone();
@@ -56,6 +59,7 @@ fn not_now_line(not_now: &NotNow, context: &Context) -> String {
     let NotNow { upstream, limit, until, zone, reason, detail, .. } = not_now;
     let what = match limit {
         Some(limit) => format!("{upstream}: the limit `{limit}` binds"),
+        None if reason == "deadline" => format!("{upstream}: nothing can go"),
         None => format!("{upstream}: it must wait ({reason})"),
     };
     let when = match until {

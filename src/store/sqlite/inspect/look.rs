@@ -104,6 +104,7 @@ impl<'t> Look<'t> {
             key: key.clone(),
             spent: None,
             amount: 0,
+            reserve: 0,
             remaining: None,
             resets_at: None,
             zone: None,
@@ -139,13 +140,13 @@ impl<'t> Look<'t> {
             (LimitRule::Budget(budget), Usage::Budget(windows)) => {
                 let window = budget.calendar.window(self.now.wall);
                 let count = windows.0.get(&window.start).copied().unwrap_or_default();
-                view.amount = budget.amount;
+                (view.amount, view.reserve) = (budget.amount, budget.reserve);
                 view.spent = Some(count.spent);
                 view.resets_at = Some(window.next_reset);
                 view.zone = Some(budget.calendar.zone);
             }
             (LimitRule::Rolling(rolling), Usage::Rolling(entries)) => {
-                view.amount = rolling.amount;
+                (view.amount, view.reserve) = (rolling.amount, rolling.reserve);
                 view.spent = Some(used(rolling, entries, self.now.store));
             }
             (LimitRule::Concurrency(limit), Usage::Concurrency(in_flight)) => {
@@ -344,14 +345,20 @@ fn own_count(view: Option<&LimitView>) -> (String, String) {
     if let Some(detail) = told(view) {
         return (view.kind.to_owned(), detail);
     }
+    let kept = match view.reserve {
+        0 => String::new(),
+        reserve => format!("; {reserve} are kept in reserve"),
+    };
     let detail = match (view.kind, view.spent) {
         ("budget", Some(spent)) => match view.zone {
             Some(zone) => {
-                format!("{spent} of {} are spent in this window ({zone})", view.amount)
+                format!("{spent} of {} are spent in this window ({zone}){kept}", view.amount)
             }
-            None => format!("{spent} of {} are spent in this window", view.amount),
+            None => format!("{spent} of {} are spent in this window{kept}", view.amount),
         },
-        ("rolling", Some(spent)) => format!("{spent} of {} are spent in this span", view.amount),
+        ("rolling", Some(spent)) => {
+            format!("{spent} of {} are spent in this span{kept}", view.amount)
+        }
         ("concurrency", Some(spent)) => format!("{spent} of {} are in flight", view.amount),
         _ => match view.effective_rate {
             Some(rate) => {

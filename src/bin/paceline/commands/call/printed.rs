@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use paceline::dispatch::transport::Spool;
 
 use crate::context::Context;
+use crate::exit::wrong;
 
 /// Bytes that are kept back: what reading an answer looks at. What is longer, and a success, goes out as
 /// it comes.
@@ -41,6 +42,22 @@ impl Printed {
         Printed { to: to.map(Path::to_owned), include, state: Mutex::default() }
     }
 
+    /// Refuses a file that cannot be made, before anything is sent for it.
+    pub fn check(&self) -> anyhow::Result<()> {
+        let Some(path) = &self.to else { return Ok(()) };
+        if path.is_dir() {
+            return wrong(format!("`{}` is a folder; -o takes a file", path.display()));
+        }
+        match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => wrong(format!(
+                "`{}` cannot be written: there is no folder `{}`",
+                path.display(),
+                folder.display()
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Puts out what is still here: the answer was the last one.
     pub fn finish(&self, context: &Context) -> io::Result<()> {
         let mut state = self.state();
@@ -67,10 +84,11 @@ impl Printed {
         match &self.to {
             Some(path) => {
                 if state.file.is_none() {
-                    state.file = Some(File::create(path)?);
+                    state.file = Some(File::create(path).map_err(|error| unwritten(path, error))?);
                 }
                 let Some(file) = &mut state.file else { return Ok(()) };
-                parts.iter().try_for_each(|part| file.write_all(part))
+                let written = parts.iter().try_for_each(|part| file.write_all(part));
+                written.map_err(|error| unwritten(path, error))
             }
             None => {
                 let mut out = io::stdout().lock();
@@ -79,6 +97,11 @@ impl Printed {
             }
         }
     }
+}
+
+/// The same error, with the file's name.
+fn unwritten(path: &Path, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("`{}` cannot be written: {error}", path.display()))
 }
 
 impl Spool for Printed {
