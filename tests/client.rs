@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::collections::BTreeMap;
+use std::future::IntoFuture as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -159,6 +160,22 @@ async fn a_permit_that_is_dropped_counts_as_sent() {
     until(&paceline, id, JobState::Failed).await;
     let spent = paceline.acquire("up").max_wait(Duration::ZERO).await.unwrap_err();
     assert!(matches!(spent, Error::NotNow(_)), "{spent:?}");
+}
+
+/// Of whoever wants to go now or never it is the limits that decide, not how fast the disk is.
+#[tokio::test]
+async fn a_store_that_is_slow_is_no_limit() {
+    let place = Place::new(FREE);
+    let paceline = place.open();
+    paceline.acquire("up").await.unwrap().done(200).await.unwrap();
+    let other = rusqlite::Connection::open(place.store()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let acquire = paceline.acquire("up").max_wait(Duration::ZERO);
+    let mut acquire = std::pin::pin!(acquire.into_future());
+    let early = tokio::time::timeout(Duration::from_millis(600), &mut acquire).await;
+    assert!(early.is_err(), "it gave up before the store had said a word");
+    other.execute_batch("COMMIT").unwrap();
+    acquire.await.unwrap().done(200).await.unwrap();
 }
 
 #[tokio::test]

@@ -21,6 +21,9 @@ use crate::store::{Call, ClaimedJob, OwnedJob, ReleaseWhy, Settlement, Store, St
 /// Whoever does not want to wait still waits until others, whose turn it is, had it.
 const COURTESY: Duration = Duration::from_millis(150);
 
+/// ... and until the store has said anything at all: it may be busy, or its disk slow.
+const HEARING: Duration = Duration::from_secs(3);
+
 /// Why a job gets no turn.
 #[derive(Debug)]
 pub(crate) enum NoTurn {
@@ -95,8 +98,8 @@ pub(crate) struct Errand<S, T> {
     give_up_at: Option<Timestamp>,
     began_at: Timestamp,
     waits: Option<WaitView>,
-    /// Whether any word came: whoever hears none has a store that does not answer.
-    heard: bool,
+    /// When the first word came: whoever hears none has a store that does not answer.
+    heard_at: Option<Timestamp>,
 }
 
 impl<T: Transport> Errand<SqliteStore, T> {
@@ -125,7 +128,7 @@ impl<S: Store, T: Transport> Errand<S, T> {
             give_up_at,
             began_at,
             waits: None,
-            heard: false,
+            heard_at: None,
         }
     }
 
@@ -134,7 +137,9 @@ impl<S: Store, T: Transport> Errand<S, T> {
         loop {
             let way = self.desk.way();
             let timeline = way.store.timeline();
-            let patience = self.give_up_at.map(|at| at.max(self.began_at + COURTESY));
+            let unheard = self.began_at + HEARING;
+            let at_least = self.heard_at.map_or(unheard, |heard_at| heard_at + COURTESY);
+            let patience = self.give_up_at.map(|at| at.max(at_least));
             let gives_up = patience.unwrap_or(Timestamp::MAX);
             let word = tokio::select! {
                 biased;
@@ -143,7 +148,7 @@ impl<S: Store, T: Transport> Errand<S, T> {
                     return Err(self.not_now());
                 }
             };
-            self.heard = true;
+            self.heard_at = self.heard_at.or_else(|| Some(way.store.now().store));
             match word {
                 Some(Word::Granted(call)) => {
                     if let Some(granted) = self.granted(*call).await? {
@@ -203,7 +208,7 @@ impl<S: Store, T: Transport> Errand<S, T> {
         let detail = "it could not go as soon as whoever waited for it wanted".to_owned();
         let waits = self.waits.clone();
         self.leave(JobState::Cancelled, "not_now", detail, waits.clone());
-        if self.heard { NoTurn::NotNow(waits) } else { NoTurn::Silent }
+        if self.heard_at.is_some() { NoTurn::NotNow(waits) } else { NoTurn::Silent }
     }
 
     fn leave(
