@@ -261,9 +261,21 @@ def paced(what, rate, burst, calls, processes, kill_at=None):
         cpu = sum(ended(process)[0] for process in running)
         stats = upstream.stats()
         ideal = (stats["count"] - burst) / rate
+        sent = [at / 1e9 for at, in home.read("SELECT sent_at FROM attempt ORDER BY sent_at")]
         tell(f"{what}, {processes} at work", calls=stats["count"], of_the_ideal=ideal / stats["span_s"],
              refused=stats["refused"], over=stats["rules"][0]["excess_offered"],
-             cpu_s_per_1000=cpu * 1000 / calls)
+             over_when_sent=excess(sent, rate, burst), cpu_s_per_1000=cpu * 1000 / calls)
+
+
+def excess(sent, rate, burst):
+    """By how many calls the worst span was over burst + rate x its length, by our own clock: what is over
+    at the upstream only was held up on the way."""
+    worst, least = -float("inf"), float("inf")
+    for number, at in enumerate(sent):
+        ahead = number - rate * at
+        least = min(least, ahead)
+        worst = max(worst, ahead - least + 1 - burst)
+    return round(worst, 3)
 
 
 MEASURES = {"add": measure_add, "look": measure_look, "idle": measure_idle, "two": measure_two,
