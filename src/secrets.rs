@@ -17,6 +17,15 @@ use crate::template::{Place, Secret, Template, TemplateError};
 pub use environment::{EnvFileError, lacking, parse_env, provide, variable};
 pub use redact::Redactor;
 
+/// What a header's name holds where its value is a credential.
+const CREDENTIALS: [&str; 7] = ["auth", "cookie", "key", "password", "secret", "session", "token"];
+
+/// Whether the value of a header of this name is a credential, as far as its name tells.
+pub fn names_a_credential(header: &str) -> bool {
+    let header = header.to_ascii_lowercase();
+    CREDENTIALS.iter().any(|part| header.contains(part))
+}
+
 /// Why a secret has no value.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -4,14 +4,11 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::dispatch::prepare::is_for_anybody;
 use crate::job::{Columns, NewJob};
-use crate::secrets::Secrets;
+use crate::secrets::{Secrets, names_a_credential};
 use crate::template::{Place, Secret, Template};
 
 /// What the store has instead.
 const NOT_KEPT: &str = "(not kept)";
-
-/// What a header's name holds where its value is a credential: kept answers are searched for that.
-const CREDENTIALS: [&str; 7] = ["auth", "cookie", "key", "password", "secret", "session", "token"];
 
 /// The values, by name.
 #[derive(Debug, Default)]
@@ -32,8 +29,8 @@ impl Typed {
             let Ok(text) = filled else { continue };
             let parsed = (HeaderName::try_from(&name).ok(), HeaderValue::try_from(&text).ok());
             let (Some(parsed), Some(mut value)) = parsed else { continue };
-            if CREDENTIALS.iter().any(|part| name.contains(part)) {
-                // Behind `Bearer` and its kin.
+            if names_a_credential(&name) {
+                // Kept answers are searched for it. Behind `Bearer` and its kin.
                 let secret = text.rsplit_once(' ').map_or(text.as_str(), |(_, secret)| secret);
                 secrets.remember(secret, &Secret::Named(name));
             }

@@ -246,3 +246,22 @@ fn who_is_interrupted_says_what_was_added() {
     assert!(told.contains("--load l adds only the rest"), "{told}");
     drop(rows);
 }
+
+#[test]
+fn a_credential_that_is_typed_out_is_told_of() {
+    let bench = Bench::new();
+    let add = |header: &str| {
+        let arguments =
+            ["add", "engine", "https://a.example/1", "--dedupe", "none", "--header", header];
+        bench.exec(&arguments, b"").ends(0)
+    };
+    let told = add("Authorization: Bearer abcdef123456");
+    told.complains(&[
+        "`Authorization` is kept in the store, as it stands",
+        "'Authorization: ${env:NAME}'",
+    ]);
+    for header in ["Authorization: Bearer ${env:KEY}", "X-Title: a book", "Idempotency-Key: 7"] {
+        let told = add(header);
+        assert!(!told.err.contains("kept in the store"), "{header}: {}", told.err);
+    }
+}

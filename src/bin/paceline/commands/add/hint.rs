@@ -2,10 +2,11 @@
 
 use paceline::plan::{AddOptions, PlanError};
 use paceline::quota::Upstream;
+use paceline::secrets::names_a_credential;
 use paceline::template::Template;
 
 use super::source::Rows;
-use crate::args::add::AddArgs;
+use crate::args::add::{AddArgs, Header};
 use crate::exit::{Usage, wrong};
 
 /// Columns of a file that are told.
@@ -67,6 +68,24 @@ pub fn check_names(upstream: &Upstream, options: &AddOptions, rows: &Rows) -> an
             rows.place()
         )),
     }
+}
+
+/// Headers given word for word that look like credentials: a job is sent later, so its headers are stored.
+pub fn kept_credentials(args: &AddArgs) -> impl Iterator<Item = String> {
+    let is_kept = |header: &&Header| {
+        let template = Template::parse(&header.value);
+        let is_free =
+            template.is_ok_and(|value| value.secrets().is_empty() && value.columns().is_empty());
+        // An idempotency key is no secret.
+        let is_idempotency = header.name.to_ascii_lowercase().contains("idempotency");
+        is_free && !is_idempotency && names_a_credential(&header.name)
+    };
+    args.header.iter().filter(is_kept).map(|Header { name, .. }| {
+        format!(
+            "note: the value of `{name}` is kept in the store, as it stands. Where it is a secret, write \
+             --header '{name}: ${{env:NAME}}': that is filled in only when a call is sent"
+        )
+    })
 }
 
 /// Lines or arguments that are no URLs, for an upstream that is called by other columns.

@@ -83,6 +83,7 @@ pub async fn run(args: AddArgs, context: &Context) -> anyhow::Result<Exit> {
         let lacks = lacks(upstream, &args).into_iter().filter(|one| one.concerns(credentials));
         lacks.for_each(|one| context.note(&one.note(&upstream.name)));
     }
+    hint::kept_credentials(&args).for_each(|note| context.note(&note));
     let exit = if left.rejected > 0 { Exit::Failed } else { Exit::Done };
     Ok(hinted(exit, &upstreams, &args, context))
 }
