@@ -32,8 +32,8 @@ pub struct Terms {
 #[derive(Args, Debug)]
 #[command(after_help = CALL_EXAMPLES)]
 pub struct CallArgs {
-    /// Whose limits it keeps: the name of a quota file (`paceline quotas list`). A URL alone is its whose
-    /// `[match]` has it
+    /// Whose limits it keeps: the name of a quota file (`paceline quotas list`). A URL alone is a
+    /// call of the upstream whose `[match]` has it
     pub upstream: String,
     /// What is called; or what fills `{url}` where the quota file's own address or body uses that. None:
     /// the file's own address, where no column is missing

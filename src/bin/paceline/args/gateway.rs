@@ -70,15 +70,15 @@ Examples:
   http_proxy=http://127.0.0.1:4290 wget http://api.distributor.example/v1/stock/1
 
 /UPSTREAM/path goes to the upstream's base_url (else the origin of its url, else the first host of
-[match]), with the headers, secrets and limits of its quota file. A call waits for its turn; one that
-would wait longer than --max-wait is answered 429 with Retry-After, and a text that names the limit and
-the instant. What Paceline itself answers has the header Paceline-Reason.
+[match]), with the headers, secrets and limits of its quota file. A call waits for its turn; one
+that would wait longer than --max-wait is answered 429 with Retry-After, and a text that names the
+limit and the instant. What Paceline itself answers has the header Paceline-Reason.
 
 A caller may send: Paceline-Deadline (a span or an instant), Paceline-Set (name=value&name=value:
 columns), Paceline-Credential, Paceline-Token. None of them goes to the upstream.
 
-It listens on this machine alone; elsewhere it needs a token. Ctrl-C and SIGTERM let the calls that are
-out finish. With a COMMAND it ends with that, and with its status.";
+It listens on this machine alone; elsewhere it needs a token. Ctrl-C and SIGTERM let the calls that
+are out finish. With a COMMAND it ends with that, and with its status.";
 
 #[cfg(test)]
 mod tests {
