@@ -8,7 +8,6 @@
 #[path = "common/mod.rs"]
 mod common;
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use common::Queue;
@@ -61,19 +60,6 @@ fn round(bencher: Bencher<'_, '_>, queue: &LazyLock<Mutex<Queue>>, calls: usize)
 }
 
 fn answered(call: &Call) -> Settlement {
-    Settlement {
-        call: call.id,
-        sent_at: call.slot_at,
-        left: true,
-        status: Some(200),
-        connection: None,
-        reading: Reading::plain(Reason::Ok, "status", "200 OK".to_owned()),
-        items: Vec::new(),
-        token: None,
-        remaining: Vec::new(),
-        redirect: None,
-        fields: BTreeMap::new(),
-        body: None,
-        random: 0.5,
-    }
+    let reading = Reading::plain(Reason::Ok, "status", "200 OK".to_owned());
+    Settlement { status: Some(200), random: 0.5, ..Settlement::of(call, reading) }
 }

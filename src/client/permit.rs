@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::{Error, OurErrand, OurGranted};
 use crate::clock::Timestamp;
-use crate::dispatch::call::{Sent, settlement, unanswered_told};
+use crate::dispatch::call::{Sent, unanswered_told};
 use crate::dispatch::desk::gave_up;
 #[cfg(feature = "gateway")]
 use crate::dispatch::transport::NoAnswer;
@@ -216,7 +216,7 @@ impl Permit {
 
     async fn told(mut self, reason: Reason, status: u16, detail: String) -> Result<Verdict, Error> {
         let reading = Reading::plain(reason, "its owner", detail);
-        let settlement = settlement(&self.granted.call, reading);
+        let settlement = Settlement::of(&self.granted.call, reading);
         self.complete(Settlement { status: Some(status), ..settlement }).await
     }
 
@@ -229,7 +229,7 @@ impl Permit {
         let Refusal { reason, retry_at, limit, detail, status } = refusal;
         let reason = reason.unwrap_or(Reason::RateLimited);
         let reading = Reading { retry_at, limit, ..Reading::plain(reason, "its owner", detail) };
-        let settlement = settlement(&self.granted.call, reading);
+        let settlement = Settlement::of(&self.granted.call, reading);
         self.complete(Settlement { status: status.or(Some(429)), ..settlement }).await
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::Call;
 use crate::clock::Timestamp;
 use crate::job::{CallId, Columns, JobId, JobState};
 use crate::next::Token;
@@ -43,6 +44,25 @@ pub struct Settlement {
 }
 
 impl Settlement {
+    /// That of a call of which nothing is known but what this reading says: it left at its slot.
+    pub fn of(call: &Call, reading: Reading) -> Settlement {
+        Settlement {
+            call: call.id,
+            sent_at: call.slot_at,
+            left: true,
+            status: None,
+            connection: None,
+            reading,
+            items: Vec::new(),
+            token: None,
+            remaining: Vec::new(),
+            redirect: None,
+            fields: BTreeMap::new(),
+            body: None,
+            random: 0.0,
+        }
+    }
+
     /// What it says of the limits and the partition: a refusal of a single job, where there is one that
     /// is not that job's own fault; else what the whole answer means.
     pub fn general(&self) -> &Reading {

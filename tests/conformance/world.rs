@@ -285,21 +285,7 @@ impl<S: Store> World<S> {
             Reason::Transient => 500,
             _ => 403,
         };
-        Settlement {
-            call: call.id,
-            sent_at: call.slot_at,
-            left: true,
-            status: Some(status),
-            reading,
-            items: Vec::new(),
-            connection: None,
-            token: None,
-            remaining: Vec::new(),
-            redirect: None,
-            fields: BTreeMap::new(),
-            body: None,
-            random: 0.0,
-        }
+        Settlement { status: Some(status), ..Settlement::of(call, reading) }
     }
 
     pub fn settle(&self, settlement: Settlement) -> Settled {
