@@ -1,11 +1,16 @@
-//! Every statement, named after the transition that uses it; those of callers in `callers`, of people's acts
-//! and looks in `people`. Values are bound by name, but for the conditions of filters, which are put together.
+//! Every statement, named after the transition that uses it. Those of partitions are in `places`, of limits in `limits`,
+//! of callers in `callers`, of people's acts and looks in `people`. Values are bound by name, but for the conditions of
+//! filters, which are put together.
 
 mod callers;
+mod limits;
 mod people;
+mod places;
 
 pub(super) use callers::*;
+pub(super) use limits::*;
 pub(super) use people::*;
+pub(super) use places::*;
 
 // ---- transactions and pragmas
 
@@ -173,201 +178,6 @@ pub(super) const LASTMOD_NOTE: &str =
     "INSERT INTO lastmod_seen (dedupe, lastmod, job_id) VALUES (:dedupe, :lastmod, :job)
     ON CONFLICT DO UPDATE SET lastmod = :lastmod, job_id = :job";
 pub(super) const DEDUPE_FORGET: &str = "DELETE FROM dedupe_mark WHERE day >= 0 AND day < ?1";
-
-// ---- partitions and their places
-
-pub(super) const HEAD_LEVEL: &str = "SELECT max(priority) FROM job
-    WHERE partition_id = :partition AND state = 'queued' AND priority < :below";
-pub(super) const HEAD_DUE: &str = "SELECT due_at FROM job
-    WHERE partition_id = :partition AND state = 'queued' AND priority = :priority
-      AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)
-    ORDER BY due_at, id LIMIT 1";
-/// One that waits on a limit goes on waiting, unless nothing of it is left; one that is held stays held.
-pub(super) const PARTITION_REFRESH: &str = "UPDATE partition
-    SET place = CASE WHEN place = 'limit' AND :place <> 'idle' THEN 'limit' ELSE :place END,
-        waits_on = CASE WHEN :place <> 'idle' THEN waits_on END,
-        wake_at = CASE WHEN place <> 'limit' THEN :wake END,
-        better_at = :better, head_priority = :priority
-    WHERE id = :id AND place <> 'held' AND (place <> :place OR wake_at IS NOT :wake
-        OR better_at IS NOT :better OR head_priority <> :priority)";
-pub(super) const PARTITION_WAIT: &str = "UPDATE partition
-    SET place = 'limit', waits_on = :instance, wake_at = NULL WHERE id = :id AND place <> 'held'";
-pub(super) const QUEUE_LET_GO: &str = "UPDATE partition SET place = 'ready', waits_on = NULL
-    WHERE id IN (SELECT id FROM partition WHERE waits_on = :instance AND place = 'limit' AND line = 0
-                 ORDER BY head_priority DESC, served LIMIT :most)";
-pub(super) const CALLERS_LET_GO: &str = "UPDATE partition SET place = 'ready', waits_on = NULL
-    WHERE id IN (SELECT id FROM partition WHERE waits_on = :instance AND place = 'limit' AND line > 0
-                 ORDER BY head_priority DESC, served LIMIT :most)";
-/// Whether a job of a partition that waits on a limit would be too late when that opens.
-pub(super) const PARTITION_IS_LATE: &str = "SELECT 1 FROM partition
-    JOIN limit_instance ON limit_instance.id = partition.waits_on
-    WHERE partition.id = ?1 AND partition.place = 'limit' AND EXISTS (SELECT 1 FROM job
-        WHERE partition_id = ?1 AND state = 'queued' AND deadline_at IS NOT NULL
-          AND deadline_at < limit_instance.next_at
-          AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id))";
-pub(super) const PARTITION_WAITS: &str =
-    "SELECT 1 WHERE EXISTS (SELECT 1 FROM partition WHERE waits_on = ?1 AND place = 'limit' AND line = 0)
-    OR EXISTS (SELECT 1 FROM partition WHERE waits_on = ?1 AND place = 'limit' AND line > 0)";
-pub(super) const PARTITION_SERVED: &str = "UPDATE partition SET served = :served WHERE id = :id";
-/// All lines of a key share its gate.
-pub(super) const PARTITION_GATE: &str = "UPDATE partition SET gate_id = :gate
-    WHERE (upstream_id, key) IN (SELECT upstream_id, key FROM partition WHERE id = :id)
-      AND gate_id IS NOT :gate";
-pub(super) const PARTITION_WAITS_FOR_ITSELF: &str = "SELECT 1 FROM partition
-    JOIN limit_instance ON limit_instance.id = partition.waits_on
-    WHERE partition.id = ?1 AND partition.place = 'limit' AND limit_instance.limit_name = ''";
-pub(super) const PARTITION_ASK_AGAIN: &str = "UPDATE partition SET place = 'ready', waits_on = NULL
-    WHERE id = ?1 AND place = 'limit'";
-pub(super) const PARTITION_ANSWERED: &str =
-    "UPDATE partition SET answered = :answered WHERE id = :id";
-pub(super) const PARTITION_CALLS: &str = "SELECT count(*) FROM call WHERE partition_id = ?1";
-pub(super) const PARTITION_HARD: &str =
-    "UPDATE partition SET hard_refusals = :count WHERE id = :id";
-pub(super) const PARTITION_BATCH: &str =
-    "UPDATE partition SET batch_most = :most, batch_bad = :bad WHERE id = :id";
-/// One that is ready waits for more jobs to come.
-pub(super) const PARTITION_LINGER: &str = "UPDATE partition SET place = 'timed', wake_at = :at, better_at = NULL WHERE id = :id AND place = 'ready'";
-/// With all lines of its key.
-pub(super) const PARTITION_HOLD: &str = "UPDATE partition SET place = 'held', waits_on = NULL,
-    wake_at = NULL, better_at = NULL, held_at = :now, held_reason = :reason, held_detail = :detail,
-    held_until = :until, held_told = :reason = 'by_hand'
-    WHERE (upstream_id, key) IN (SELECT upstream_id, key FROM partition WHERE id = :id)
-      AND place <> 'held'";
-pub(super) const PARTITION_RESUME: &str = "UPDATE partition SET place = 'idle', held_at = NULL,
-    held_reason = NULL, held_detail = NULL, held_until = NULL, held_told = 0, hard_refusals = 1
-    WHERE id = :id AND place = 'held' AND (:reason IS NULL OR held_reason = :reason)";
-pub(super) const PARTITIONS: &str = "SELECT id, key FROM partition WHERE upstream_id = ?1";
-/// Partitions whose first job has come due.
-pub(super) const TIMED: &str = "SELECT id FROM partition
-    WHERE upstream_id = :upstream AND place = 'timed' AND wake_at <= :now
-    ORDER BY wake_at LIMIT :most";
-/// Partitions of which a better job has come due since their head was noted.
-pub(super) const BETTER: &str = "SELECT id FROM partition
-    WHERE upstream_id = :upstream AND better_at <= :now AND better_at IS NOT NULL
-    ORDER BY better_at LIMIT :most";
-pub(super) const READY: &str =
-    "SELECT id, key, line, head_priority, gate_id, answered, batch_most, hard_refusals FROM partition
-    WHERE upstream_id = :upstream AND place = 'ready' AND line = 0
-    ORDER BY head_priority DESC, served LIMIT :most";
-pub(super) const READY_CALLERS: &str =
-    "SELECT id, key, line, head_priority, gate_id, answered, batch_most, hard_refusals FROM partition
-    WHERE upstream_id = :upstream AND place = 'ready' AND line > 0
-    ORDER BY head_priority DESC, served LIMIT :most";
-pub(super) const PARTITION_WITH_WORK: &str = "SELECT key FROM partition
-    WHERE upstream_id = :upstream AND place IN ('ready', 'limit') LIMIT 1";
-pub(super) const NEXT_WAKE: &str = "SELECT min(at) FROM (
-    SELECT min(wake_at) AS at FROM partition WHERE upstream_id = :upstream AND place = 'timed'
-    UNION ALL
-    SELECT min(next_at) FROM limit_instance WHERE upstream_id = :upstream AND next_at IS NOT NULL)";
-/// As [`NEXT_WAKE`], of callers alone.
-pub(super) const NEXT_WAKE_CALLERS: &str = "SELECT min(at) FROM (
-    SELECT min(wake_at) AS at FROM partition
-        WHERE upstream_id = :upstream AND line > 0 AND place = 'timed'
-    UNION ALL
-    SELECT min(next_at) FROM partition JOIN limit_instance ON limit_instance.id = waits_on
-        WHERE partition.upstream_id = :upstream AND line > 0 AND place = 'limit')";
-
-// ---- limit instances
-
-pub(super) const INSTANCE: &str = "SELECT id, tat, blocked_at, blocked_until, block_reason, block_detail,
-        stands_reason, stands_since, refusals, probe_call, reported, reported_left, reported_until, reported_call,
-        silent_units, slowed_share, slowed_at, ask_at, asked_until, ask_failures, side
-    FROM limit_instance WHERE upstream_id = :upstream AND limit_name = :limit AND key = :key";
-pub(super) const INSTANCE_ADD: &str = "INSERT INTO limit_instance (upstream_id, limit_name, key)
-    VALUES (:upstream, :limit, :key) ON CONFLICT DO UPDATE SET key = excluded.key RETURNING id";
-pub(super) const INSTANCE_NAME: &str = "SELECT limit_name FROM limit_instance WHERE id = ?1";
-pub(super) const INSTANCE_SIDE: &str = "UPDATE limit_instance SET side = :side WHERE id = :id";
-pub(super) const INSTANCE_TAT: &str = "UPDATE limit_instance SET tat = :tat WHERE id = :id";
-pub(super) const INSTANCE_TAT_GET: &str = "SELECT tat FROM limit_instance WHERE id = ?1";
-pub(super) const INSTANCE_REPORTED: &str = "UPDATE limit_instance
-    SET reported = :figure, reported_left = :left, reported_until = :until, reported_call = :call,
-        silent_units = :silent WHERE id = :id";
-pub(super) const INSTANCE_HEARD: &str =
-    "SELECT reported, reported_left, reported_until, reported_call,
-        silent_units, slowed_share, slowed_at, ask_at, asked_until, ask_failures
-    FROM limit_instance WHERE id = ?1";
-pub(super) const INSTANCE_SLOW: &str =
-    "UPDATE limit_instance SET slowed_share = :share, slowed_at = :at WHERE id = :id";
-pub(super) const INSTANCE_ASKED: &str = "UPDATE limit_instance SET ask_at = :next,
-    asked_until = :until, ask_failures = :failures WHERE id = :id";
-pub(super) const INSTANCE_PROBE: &str =
-    "UPDATE limit_instance SET probe_call = :call WHERE id = :id";
-pub(super) const INSTANCE_UNPROBE: &str =
-    "UPDATE limit_instance SET probe_call = NULL WHERE id = ?1";
-/// Changes nothing where the upstream asked for more time after the probe left. What may stand for a
-/// time only goes on standing until a call succeeds.
-pub(super) const INSTANCE_OPEN: &str = "UPDATE limit_instance SET refusals = 0,
-    blocked_until = NULL, block_reason = NULL, block_detail = NULL,
-    stands_reason = CASE WHEN :done THEN NULL ELSE stands_reason END,
-    stands_since = CASE WHEN :done THEN NULL ELSE stands_since END
-    WHERE id = :id AND (blocked_until IS NULL OR blocked_until <= :now)";
-pub(super) const INSTANCE_BLOCK: &str = "UPDATE limit_instance SET blocked_at = :at,
-    blocked_until = :until, block_reason = :reason, block_detail = :detail,
-    stands_reason = :stands, stands_since = :since, refusals = :refusals, probe_call = :probe WHERE id = :id";
-pub(super) const INSTANCE_WAKE: &str =
-    "UPDATE limit_instance SET next_at = :at WHERE id = :id AND next_at IS NOT :at";
-pub(super) const INSTANCES_OPEN: &str = "SELECT id, limit_name, key FROM limit_instance
-    WHERE upstream_id = :upstream AND next_at <= :now ORDER BY next_at LIMIT :most";
-pub(super) const INSTANCES_PROBED: &str = "SELECT id FROM limit_instance WHERE probe_call = ?1";
-pub(super) const INSTANCE_CLOSED: &str = "SELECT 1 FROM limit_instance WHERE id = :id
-    AND blocked_until IS NOT NULL
-    AND (blocked_until > :now OR (refusals > 0 AND probe_call IS NOT :call))";
-/// A block that the upstream asked for stands, though a person lets go; so does a probe that is out. What
-/// may stand for a time only gets its time anew.
-pub(super) const GATE_HALF_OPEN: &str = "INSERT INTO limit_instance AS gate
-        (upstream_id, limit_name, key, blocked_at, blocked_until, block_reason, refusals)
-    VALUES (:upstream, '', :key, :now, :now, 'resumed', 1)
-    ON CONFLICT DO UPDATE SET blocked_at = excluded.blocked_at, refusals = 1,
-        stands_reason = NULL, stands_since = NULL,
-        blocked_until = max(coalesce(gate.blocked_until, :now), :now),
-        block_reason = CASE WHEN gate.blocked_until > :now THEN gate.block_reason
-                            ELSE excluded.block_reason END
-    RETURNING id";
-/// A block of our own making: no refusal is counted, and all go once it is over.
-pub(super) const GATE_PAUSE: &str = "INSERT INTO limit_instance AS gate
-        (upstream_id, limit_name, key, blocked_at, blocked_until, block_reason, block_detail)
-    VALUES (:upstream, '', :key, :now, :until, :reason, :detail)
-    ON CONFLICT DO UPDATE SET blocked_until = excluded.blocked_until,
-        block_reason = excluded.block_reason, block_detail = excluded.block_detail
-        WHERE coalesce(gate.blocked_until, 0) <= excluded.blocked_until
-    RETURNING id";
-pub(super) const GATES_UNPAUSE: &str = "UPDATE limit_instance SET blocked_until = :now
-    WHERE upstream_id = :upstream AND limit_name = '' AND block_reason = :reason
-      AND blocked_until > :now
-    RETURNING id";
-/// No answer closed those that we closed ourselves.
-pub(super) const GATES_BLOCKED: &str = "SELECT key FROM limit_instance
-    WHERE upstream_id = :upstream AND blocked_until > :now AND blocked_until IS NOT NULL
-      AND limit_name = '' AND block_reason <> 'no_token' ORDER BY blocked_until DESC LIMIT 256";
-/// Those too that wait for something in flight to end, and so for no instant.
-pub(super) const RECONSIDER: &str = "UPDATE limit_instance SET next_at = :now
-    WHERE upstream_id = :upstream AND (next_at IS NULL OR next_at > :now)
-      AND (EXISTS (SELECT 1 FROM partition
-                   WHERE waits_on = limit_instance.id AND place = 'limit' AND line = 0)
-        OR EXISTS (SELECT 1 FROM partition
-                   WHERE waits_on = limit_instance.id AND place = 'limit' AND line > 0))";
-pub(super) const BRING_NEAR: &str = "UPDATE limit_instance SET tat = :latest
-    WHERE upstream_id = :upstream AND limit_name = :limit AND tat > :latest";
-pub(super) const RECONSIDER_ALL: &str = "UPDATE limit_instance SET next_at = ?1
-    WHERE next_at > ?1 AND next_at IS NOT NULL";
-pub(super) const BUDGET_WINDOWS: &str = "SELECT window_start, spent, last_at
-    FROM budget_window WHERE instance_id = :id AND window_start >= :from";
-pub(super) const BUDGET_SET: &str = "INSERT INTO budget_window
-        (instance_id, window_start, spent, last_at)
-    VALUES (:id, :start, :spent, :last)
-    ON CONFLICT DO UPDATE SET spent = excluded.spent, last_at = excluded.last_at";
-pub(super) const BUDGET_REMOVE: &str =
-    "DELETE FROM budget_window WHERE instance_id = :id AND window_start = :start";
-pub(super) const ROLLING_ENTRIES: &str =
-    "SELECT at, units FROM rolling_entry WHERE instance_id = ?1 ORDER BY at";
-pub(super) const ROLLING_ADD: &str = "INSERT INTO rolling_entry (instance_id, at, units)
-    VALUES (:id, :at, :units) ON CONFLICT DO UPDATE SET units = excluded.units";
-pub(super) const ROLLING_REMOVE: &str =
-    "DELETE FROM rolling_entry WHERE instance_id = :id AND at = :at";
-pub(super) const IN_FLIGHT_COUNT: &str = "SELECT count(*) FROM in_flight WHERE instance_id = ?1";
-pub(super) const IN_FLIGHT_ADD: &str =
-    "INSERT INTO in_flight (instance_id, call_id) VALUES (:instance, :call)";
-pub(super) const IN_FLIGHT_OF: &str = "SELECT instance_id FROM in_flight WHERE call_id = ?1";
 
 // ---- the claim
 

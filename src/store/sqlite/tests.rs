@@ -10,11 +10,15 @@ use crate::clock::{ManualClock, Timeline, Timestamp};
 use crate::quota::declare;
 use crate::store::{Serves, Store, StoreError};
 
-const QUERIES: [&str; 3] = [
-    include_str!("queries.rs"),
-    include_str!("queries/callers.rs"),
-    include_str!("queries/people.rs"),
-];
+/// The files of statements, whatever they are called.
+fn queries() -> Vec<String> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/store/sqlite/queries");
+    let parts = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    parts
+        .chain([format!("{folder}.rs").into()])
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect()
+}
 
 /// Statements that go over a whole table, and why they may.
 const SCANS: &[(&str, &str)] = &[
@@ -54,7 +58,8 @@ const SCANS: &[(&str, &str)] = &[
 
 /// The constants of the file that are statements, with their names.
 fn statements() -> Vec<(String, String)> {
-    let constants = QUERIES.iter().flat_map(|file| file.split(") const ").skip(1));
+    let files = queries();
+    let constants = files.iter().flat_map(|file| file.split(") const ").skip(1));
     let pair = |text: &str| {
         let (name, rest) = text.split_once(": &str =")?;
         let (_, rest) = rest.split_once('"')?;
