@@ -55,16 +55,22 @@ async fn job(paceline: &Paceline, id: JobId) -> JobView {
     jobs(paceline).await.into_iter().find(|job| job.id == id).unwrap()
 }
 
-/// Waits until a job is as wished: what a dropped permit leads to happens by itself.
-async fn until(paceline: &Paceline, id: JobId, state: JobState) -> JobView {
-    for _ in 0..1000 {
-        let view = job(paceline, id).await;
-        if view.state == state {
-            return view;
+/// Waits until something holds that comes about by itself.
+async fn when(what: &str, holds: impl AsyncFn() -> bool) {
+    for _ in 0..2000 {
+        if holds().await {
+            return;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    panic!("{:?} never becomes {state}", job(paceline, id).await);
+    panic!("in vain: {what}");
+}
+
+/// Waits until a job is as wished: what a dropped permit leads to happens by itself.
+async fn until(paceline: &Paceline, id: JobId, state: JobState) -> JobView {
+    let wished = async || job(paceline, id).await.state == state;
+    when(&format!("job {} becomes {state}", id.0), wished).await;
+    job(paceline, id).await
 }
 
 fn now() -> Timestamp {
@@ -132,9 +138,7 @@ async fn who_goes_away_gets_no_call_and_loses_no_place() {
     let paceline = place.open();
     let held = paceline.acquire("up").await.unwrap();
     let waiting = tokio::spawn(paceline.acquire("up").into_future());
-    while jobs(&paceline).await.len() < 2 {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    when("the other waits too", async || jobs(&paceline).await.len() == 2).await;
     let id = jobs(&paceline).await[1].id;
     waiting.abort();
     let gone = until(&paceline, id, JobState::Cancelled).await;
@@ -266,9 +270,7 @@ async fn a_handle_that_is_closed_has_left_the_store() {
     let paceline = place.open();
     let held = paceline.acquire("up").await.unwrap();
     let waiting = tokio::spawn(paceline.acquire("up").into_future());
-    while jobs(&paceline).await.len() < 2 {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    when("the other waits too", async || jobs(&paceline).await.len() == 2).await;
     drop(held);
     paceline.close().await;
     let ended = waiting.await.unwrap();
@@ -365,16 +367,12 @@ async fn a_call_that_is_dropped_on_its_way_sends_nothing_more() {
     let paceline = place.open();
     let call = paceline.call("up").method("POST").url(practice.url("/slow")).into_future();
     let call = tokio::spawn(call);
-    while practice.arrivals().is_empty() {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    when("it arrived", async || !practice.arrivals().is_empty()).await;
     let id = jobs(&paceline).await[0].id;
     call.abort();
     until(&paceline, id, JobState::Unsure).await;
     let call = tokio::spawn(paceline.call("up").url(practice.url("/slow")).into_future());
-    while practice.arrivals().len() < 2 {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    when("the second arrived", async || practice.arrivals().len() == 2).await;
     let id = jobs(&paceline).await[1].id;
     call.abort();
     // By GET it could go again: but nobody waits for that.
@@ -411,13 +409,10 @@ async fn a_run_that_is_dropped_leaves_in_good_order() {
     let place = at(&practice, "");
     let paceline = place.open();
     let follow = tokio::spawn(paceline.run().follow().into_future());
-    while paceline.store().runners().await.unwrap().is_empty() {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    let serves = async || !paceline.store().runners().await.unwrap().is_empty();
+    when("it serves", serves).await;
     follow.abort();
-    while !paceline.store().runners().await.unwrap().is_empty() {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    when("it serves no more", async || !serves().await).await;
     paceline.add("up").row([("id".to_owned(), "1".to_owned())]).await.unwrap();
     assert_eq!(practice.stats().count, 0);
 }
