@@ -233,3 +233,15 @@ fn a_command_says_when_to_come_back() {
     assert!(told["until"].is_string(), "{told}");
     assert_eq!(world.count(), 0);
 }
+
+#[test]
+fn who_waits_takes_up_a_wider_limit() {
+    let narrow = "[[limit]]\nname = \"plan\"\nkind = \"rate\"\nrate = \"1/1h\"\nburst = 1\n";
+    let world = World::with(Config::new(), narrow);
+    assert_eq!(world.run(&["call", "shop", &world.url("/first")]).code, 0);
+    let waiting = world.start(&["call", "shop", &world.url("/second")]);
+    until("it waits", || world.number("SELECT count(*) FROM job WHERE url LIKE '%second'") == 1);
+    world.quota("shop", "/{id}", RATE);
+    let ran = waiting.finish();
+    assert_eq!((ran.code, world.count()), (0, 2), "{ran}");
+}
