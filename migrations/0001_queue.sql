@@ -1,7 +1,8 @@
 -- The queue, its limits and its history.
 --
 -- A list of more than two values in a CHECK would be put in a table of its own by each statement that writes
--- a row, and a cascade costs more than to delete what is known: where each call pays for it, neither is here.
+-- a row; a cascade costs more than to delete what is known; and whoever a foreign key points at is not deleted
+-- without a copy of each page that this changes. Where each call pays for it, none of these is here.
 --
 -- Instants are whole nanoseconds. Columns ..._at are store time; `window_start` is wall time, as
 -- calendars are. Keys and columns are JSON objects of text values, names in order.
@@ -286,7 +287,7 @@ CREATE INDEX call_partition ON call (partition_id);
 -- The attempt that is being made: recorded before the call leaves.
 CREATE TABLE running (
     job_id  INTEGER PRIMARY KEY REFERENCES job (id),
-    call_id INTEGER NOT NULL REFERENCES call (id),
+    call_id INTEGER NOT NULL,                -- they are removed together
     n       INTEGER NOT NULL CHECK (n >= 1)
 ) STRICT;
 CREATE INDEX running_call ON running (call_id);
@@ -294,7 +295,7 @@ CREATE INDEX running_call ON running (call_id);
 -- Places taken on concurrency limits: a call's row gone, its place is free.
 CREATE TABLE in_flight (
     instance_id INTEGER NOT NULL REFERENCES limit_instance (id),
-    call_id     INTEGER NOT NULL REFERENCES call (id),
+    call_id     INTEGER NOT NULL,                -- they are removed together
     PRIMARY KEY (instance_id, call_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX in_flight_call ON in_flight (call_id);

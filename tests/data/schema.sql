@@ -62,7 +62,7 @@ CREATE TABLE dedupe_mark (
 
 CREATE TABLE in_flight (
     instance_id INTEGER NOT NULL REFERENCES limit_instance (id),
-    call_id     INTEGER NOT NULL REFERENCES call (id),
+    call_id     INTEGER NOT NULL,                -- they are removed together
     PRIMARY KEY (instance_id, call_id)
 ) STRICT, WITHOUT ROWID;
 
@@ -271,7 +271,7 @@ CREATE TABLE runner (
 
 CREATE TABLE running (
     job_id  INTEGER PRIMARY KEY REFERENCES job (id),
-    call_id INTEGER NOT NULL REFERENCES call (id),
+    call_id INTEGER NOT NULL,                -- they are removed together
     n       INTEGER NOT NULL CHECK (n >= 1)
 ) STRICT;
 
