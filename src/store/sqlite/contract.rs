@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::writer::{Durability, Txn};
 use super::{
-    PEEK_INTERVAL, SqliteStore, WATCH_INTERVAL, acts, add, claim, durability, inspect, places,
-    release, results, runners, settle, sweep, tidy, told,
+    PEEK_INTERVAL, SqliteStore, acts, add, claim, durability, inspect, places, release, results,
+    runners, settle, sweep, tidy, told,
 };
 use crate::clock::Timeline;
 use crate::crash;
@@ -64,7 +64,7 @@ impl Store for SqliteStore {
     async fn register(&self, serves: Serves) -> Result<(RunnerId, Swept), StoreError> {
         let runner = self.inner.locks.take()?;
         let locks = self.inner.locks.clone();
-        let work = move |txn: &Txn<'_>| sweep::register(txn, runner, serves, &locks);
+        let work = move |txn: &Txn<'_>| sweep::register(txn, runner, &serves, &locks);
         let swept = self.inner.writer.write(Durability::Normal, work).await;
         let swept = swept.inspect_err(|_| self.inner.locks.free(runner))?;
         Ok((runner, swept))
@@ -292,15 +292,12 @@ impl Store for SqliteStore {
 
     async fn changed(&self, news: i64) {
         loop {
-            let seen = self.inner.writer.commits();
+            let (commits, looks) = (self.inner.writer.commits(), self.inner.looks());
             // Where the store cannot be read just now, the next look will tell.
             if self.peek(Duration::ZERO).is_ok_and(|peeked| peeked.1 > news) {
                 return;
             }
-            tokio::select! {
-                () = self.inner.writer.committed_since(seen) => {}
-                () = self.inner.timeline.sleep(WATCH_INTERVAL), if self.inner.watches => {}
-            }
+            self.inner.stirred(commits, looks).await;
         }
     }
 }

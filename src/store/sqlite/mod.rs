@@ -3,8 +3,10 @@
 //! | file | noun |
 //! | --- | --- |
 //! | `contract` | the store's contract, handed on |
+//! | `checkpoints` | the write-ahead log is copied back |
 //! | `schema` | opening a file: what it is, its migrations, its pragmas |
 //! | `writer` | the one thread that writes, in groups |
+//! | `watch` | whether somebody writes |
 //! | `queries` | every statement |
 //! | `add`, `claim`, `release`, `settle`, `sweep`, `acts`, `runners` | the transitions |
 //! | `instances`, `usage`, `heard` | limit instances within one transaction, what is used and heard of them |
@@ -20,6 +22,7 @@
 mod acts;
 mod add;
 mod body;
+mod checkpoints;
 mod claim;
 mod contract;
 mod copies;
@@ -43,10 +46,12 @@ mod tidy;
 mod told;
 mod trouble;
 mod usage;
+#[cfg_attr(not(target_os = "linux"), path = "unwatched.rs")]
+mod watch;
 mod writer;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{Connection, TransactionBehavior};
@@ -60,6 +65,7 @@ pub use restored::Origin;
 pub use runners::HeldLock;
 use runners::RunnerLocks;
 pub use schema::is_store;
+use watch::Watch;
 use writer::{Durability, Writer};
 
 /// Which commits are synced to disk before they count.
@@ -110,6 +116,8 @@ struct Inner {
     locks: RunnerLocks,
     /// Whether other processes may write too.
     watches: bool,
+    /// Begun by the first who waits.
+    watch: OnceLock<Option<Watch>>,
 }
 
 /// What the cheap look for blocks and news remembers.
@@ -125,8 +133,11 @@ struct Peek {
 /// A look for blocks is not repeated sooner than this.
 const PEEK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How often a waiting process looks whether another one committed.
-const WATCH_INTERVAL: Duration = Duration::from_millis(50);
+/// How often a waiting process looks whether another one committed, where it is not told of writes.
+const UNWATCHED_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The same where it is.
+const WATCHED_INTERVAL: Duration = Duration::from_secs(1);
 
 impl SqliteStore {
     /// Opens the file, or makes it, and brings its schema up to date.
@@ -153,6 +164,7 @@ impl SqliteStore {
             peek: Mutex::new(peek),
             locks,
             watches: options.threaded,
+            watch: OnceLock::new(),
         };
         Ok(SqliteStore { inner: Arc::new(inner) })
     }
@@ -245,6 +257,36 @@ fn durability(upstream: &Upstream) -> Durability {
     match upstream.limits.iter().any(|limit| charges(&limit.rule)) {
         true => Durability::Synced,
         false => Durability::Normal,
+    }
+}
+
+impl Inner {
+    fn watch(&self) -> Option<&Watch> {
+        let start = || self.watches.then(|| Watch::start(&self.path)).flatten();
+        self.watch.get_or_init(start).as_ref()
+    }
+
+    /// Resolves when there may be something to see that was not when so many groups were committed, and
+    /// looks due.
+    async fn stirred(&self, commits: u64, looks: u64) {
+        let watch = self.watch();
+        let interval = if watch.is_some() { WATCHED_INTERVAL } else { UNWATCHED_INTERVAL };
+        let look_due = async {
+            match watch {
+                Some(watch) => watch.due_since(looks).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.writer.committed_since(commits) => {}
+            () = look_due => {}
+            () = self.timeline.sleep(interval), if self.watches => {}
+        }
+    }
+
+    /// The looks for others' commits that were due so far.
+    fn looks(&self) -> u64 {
+        self.watch().map_or(0, Watch::looks)
     }
 }
 

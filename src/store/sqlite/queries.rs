@@ -17,15 +17,14 @@ pub(super) use places::*;
 pub(super) const BEGIN: &str = "BEGIN IMMEDIATE";
 pub(super) const COMMIT: &str = "COMMIT";
 pub(super) const ROLLBACK: &str = "ROLLBACK";
-pub(super) const SAVEPOINT: &str = "SAVEPOINT wish";
-pub(super) const SAVEPOINT_KEEP: &str = "RELEASE wish";
-pub(super) const SAVEPOINT_UNDO: &str = "ROLLBACK TO wish; RELEASE wish";
 pub(super) const SYNC_FULL: &str = "PRAGMA synchronous = FULL";
 pub(super) const SYNC_NORMAL: &str = "PRAGMA synchronous = NORMAL";
 pub(super) const SCRATCH_MEMORY: &str = "PRAGMA temp_store = MEMORY";
 pub(super) const SCRATCH_DISK: &str = "PRAGMA temp_store = FILE";
 pub(super) const DATA_VERSION: &str = "PRAGMA data_version";
 pub(super) const CHECKPOINT: &str = "PRAGMA wal_checkpoint(PASSIVE)";
+/// Only tells how long the log is, and how much of it is copied back.
+pub(super) const CHECKPOINT_NONE: &str = "PRAGMA wal_checkpoint(NOOP)";
 pub(super) const FREE_PAGES: &str = "PRAGMA freelist_count";
 pub(super) const VACUUM_SOME: &str = "PRAGMA incremental_vacuum";
 pub(super) const PAGE_SIZE: &str = "PRAGMA page_size";
@@ -40,13 +39,13 @@ pub(super) const TABLE_COUNT: &str = "SELECT count(*) FROM sqlite_schema";
 
 pub(super) const STORE_ANCHOR: &str = "SELECT boot_id, boot_offset, seen_at FROM store";
 pub(super) const STORE_SET_ANCHOR: &str = "UPDATE store SET boot_id = ?1, boot_offset = ?2";
-pub(super) const STORE_SEEN: &str = "UPDATE store SET seen_at = max(seen_at, ?1)";
+pub(super) const STORE_SEEN: &str = "UPDATE store SET seen_at = max(seen_at, ?1) WHERE id = 1";
 pub(super) const STORE_SKEW: &str = "SELECT skew FROM store";
 pub(super) const STORE_SET_SKEW: &str = "UPDATE store SET skew = ?1";
 pub(super) const STORE_SEQS: &str = "SELECT block_seq, call_seq FROM store";
 pub(super) const STORE_NEWS: &str = "SELECT news_seq FROM store";
-pub(super) const STORE_BUMP_NEWS: &str = "UPDATE store SET news_seq = news_seq + 1";
-pub(super) const STORE_SET_CALL_SEQ: &str = "UPDATE store SET call_seq = ?1";
+pub(super) const STORE_BUMP_NEWS: &str = "UPDATE store SET news_seq = news_seq + 1 WHERE id = 1";
+pub(super) const STORE_SET_CALL_SEQ: &str = "UPDATE store SET call_seq = ?1 WHERE id = 1";
 pub(super) const STORE_SET_JOB_SEQ: &str =
     "UPDATE store SET job_seq = max(job_seq, (SELECT coalesce(max(id), 0) FROM job))";
 /// The number of the next job, where the table would give one out again.

@@ -1,8 +1,6 @@
 //! Opening a file: is it a store, is its schema ours, and which pragmas hold.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -23,12 +21,6 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often, and after what pause, a new file's write-ahead log is asked for: five seconds in all.
 const WAL_TRIES: u32 = 250;
 const WAL_PAUSE: Duration = Duration::from_millis(20);
-
-/// The write-ahead log is copied back once it is this long.
-const CHECKPOINT_BYTES: u64 = 4 * 1024 * 1024;
-
-/// How often the log's length is looked at, while there are commits.
-const CHECKPOINT_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Opens the file for writing, makes it where it is missing, and brings its schema up to date.
 pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
@@ -208,82 +200,4 @@ fn refuse_network(path: &Path, folder: &Path) -> Result<(), StoreError> {
 #[cfg(not(target_os = "linux"))]
 fn refuse_network(_: &Path, _: &Path) -> Result<(), StoreError> {
     Ok(())
-}
-
-/// A thread with a connection of its own that copies the write-ahead log back, so that no commit
-/// ever waits for that.
-#[derive(Debug)]
-pub(super) struct Checkpoints {
-    state: Arc<(Mutex<State>, Condvar)>,
-    thread: Option<JoinHandle<()>>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Idle,
-    Committed,
-    Leaving,
-}
-
-impl Checkpoints {
-    pub fn start(path: &Path) -> Result<Checkpoints, StoreError> {
-        let conn = connect(path, 1)?;
-        let log = PathBuf::from(format!("{}-wal", path.display()));
-        let state = Arc::new((Mutex::new(State::Idle), Condvar::new()));
-        let watched = Arc::clone(&state);
-        let thread = std::thread::Builder::new()
-            .name("checkpoint".to_owned())
-            .spawn(move || checkpoint(&conn, &log, &watched))
-            .map_err(|error| StoreError::Open { path: path.to_owned(), source: error.into() })?;
-        Ok(Checkpoints { state, thread: Some(thread) })
-    }
-
-    /// There was a commit.
-    pub fn wake(&self) {
-        self.tell(State::Committed);
-    }
-
-    fn tell(&self, told: State) {
-        let (state, changed) = &*self.state;
-        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-        if *state != told {
-            *state = told;
-            changed.notify_one();
-        }
-    }
-}
-
-impl Drop for Checkpoints {
-    fn drop(&mut self) {
-        self.tell(State::Leaving);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-fn checkpoint(conn: &Connection, log: &Path, state: &(Mutex<State>, Condvar)) {
-    let (state, changed) = state;
-    let mut seen = state.lock().unwrap_or_else(PoisonError::into_inner);
-    loop {
-        match *seen {
-            State::Leaving => return,
-            State::Idle => {
-                seen = changed.wait(seen).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            }
-            State::Committed => *seen = State::Idle,
-        }
-        drop(seen);
-        if std::fs::metadata(log).is_ok_and(|log| log.len() >= CHECKPOINT_BYTES) {
-            // What cannot be copied back now is copied the next time.
-            let _ = conn.query_row(queries::CHECKPOINT, [], |_| Ok(()));
-        }
-        seen = state.lock().unwrap_or_else(PoisonError::into_inner);
-        if *seen != State::Leaving {
-            let waited =
-                changed.wait_timeout_while(seen, CHECKPOINT_INTERVAL, |s| *s != State::Leaving);
-            seen = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
 }

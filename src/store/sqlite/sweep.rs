@@ -16,14 +16,14 @@ const EXPIRES: i64 = 10_000;
 pub(super) fn register(
     txn: &Txn<'_>,
     runner: RunnerId,
-    serves: Serves,
+    serves: &Serves,
     locks: &RunnerLocks,
 ) -> rusqlite::Result<Swept> {
     let mut swept = Swept { restored: restored::adopt(txn)?, ..Swept::default() };
     swept.unsure += swept.restored.map_or(0, |restored| restored.unsure);
     // The new number's lock was free, so one that is entered by it is dead: the file was copied, say.
     dead(txn, runner, &mut swept)?;
-    runners::register(txn, runner, &serves)?;
+    runners::register(txn, runner, serves)?;
     sweep_into(txn, locks, &mut swept)?;
     Ok(swept)
 }

@@ -173,6 +173,43 @@ async fn a_wish_that_fails_takes_nothing_with_it() {
     store.register(Serves::Queue(Vec::new())).await.unwrap();
 }
 
+/// Those that wait together share a transaction, unless one of them fails.
+#[tokio::test]
+async fn a_wish_that_fails_takes_no_other_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(ManualClock::new(Timestamp::from_secs(1_780_317_000)));
+    let store = SqliteStore::open(Options::new(folder.path().join("queue.db"), clock)).unwrap();
+    let writer = &store.inner.writer;
+    let (all_there, told) = std::sync::mpsc::channel();
+    let wait = move |_: &super::writer::Txn<'_>| {
+        // Asked again, there is nobody to wait for.
+        let _ = told.recv();
+        Ok(())
+    };
+    let add = |name: &'static str, times: u32| {
+        move |txn: &super::writer::Txn<'_>| {
+            (0..times).try_for_each(|_| {
+                let add = "INSERT INTO load (name, added_at) VALUES (?1, 0)";
+                txn.conn.execute(add, [name]).map(drop)
+            })
+        }
+    };
+    let write = |work| writer.write(Durability::Normal, work);
+    let (waited, before, failed, after, ()) = tokio::join!(
+        writer.write(Durability::Normal, wait),
+        write(add("before", 1)),
+        write(add("twice", 2)),
+        write(add("after", 1)),
+        async move { all_there.send(()).unwrap() },
+    );
+    assert!(waited.is_ok() && before.is_ok() && after.is_ok());
+    assert!(failed.is_err(), "a name is there once");
+    let conn = schema::connect(store.path(), 1).unwrap();
+    let mut names = conn.prepare("SELECT name FROM load ORDER BY id").unwrap();
+    let names = names.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    assert_eq!(names.map(Result::unwrap).collect::<Vec<_>>(), ["before", "after"]);
+}
+
 /// A schema two steps on, as a later version would have it.
 fn later_steps() -> Vec<&'static str> {
     let mut steps = schema::MIGRATIONS.to_vec();

@@ -1,5 +1,5 @@
-//! The one thread that writes. Wishes that wait together share a transaction, each in a savepoint of
-//! its own: one that fails takes nothing with it; one that is alone needs none. Answers leave only after the commit.
+//! The one thread that writes. Wishes that wait together share a transaction; where one of them fails, each
+//! gets one of its own: none takes another one with it. Answers leave only after the commit.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -9,7 +9,8 @@ use std::thread::JoinHandle;
 use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 
-use super::{Sync, queries, schema, trouble};
+use super::checkpoints::Checkpoints;
+use super::{Sync, queries, trouble};
 use crate::clock::{Now, Timeline};
 use crate::store::StoreError;
 
@@ -38,22 +39,43 @@ pub(super) struct Txn<'c> {
     pub now: Now,
 }
 
-/// Tells the caller, once the commit's end is known.
-type Reply = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
-
-/// What came of a wish before the commit: whether its changes stay, and who is to be told.
-struct Outcome {
-    keep: bool,
-    reply: Reply,
-}
-
-/// Does the work in a transaction; or, where there is none, is told why.
-type Run = Box<dyn FnOnce(Result<&Txn<'_>, StoreError>) -> Outcome + Send>;
-
+/// What somebody wants done in a transaction.
 struct Wish {
     durability: Durability,
     scratch: Scratch,
-    run: Run,
+    errand: Box<dyn Errand>,
+}
+
+/// Work, and who waits for what comes of it.
+trait Errand: Send {
+    /// Works; once more from the beginning, where the transaction was undone. `last`: never again.
+    fn work(&mut self, txn: &Txn<'_>, last: bool) -> rusqlite::Result<()>;
+
+    /// Tells how the transaction ended, which nobody may hear before.
+    fn tell(self: Box<Self>, ended: Result<(), StoreError>);
+}
+
+struct Work<T, F> {
+    /// With what it is made of, which may be large; gone when it was done for the last time.
+    work: Option<F>,
+    done: Option<T>,
+    answer: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T: Send, F: FnMut(&Txn<'_>) -> rusqlite::Result<T> + Send> Errand for Work<T, F> {
+    fn work(&mut self, txn: &Txn<'_>, last: bool) -> rusqlite::Result<()> {
+        self.done = self.work.as_mut().map(|work| work(txn)).transpose()?;
+        self.work.take_if(|_| last);
+        Ok(())
+    }
+
+    fn tell(self: Box<Self>, ended: Result<(), StoreError>) {
+        let Work { done, answer, .. } = *self;
+        if let Some(told) = ended.map_or_else(|error| Some(Err(error)), |()| done.map(Ok)) {
+            // The caller may have gone away; its work is committed all the same.
+            let _ = answer.send(told);
+        }
+    }
 }
 
 /// The way to the writing thread.
@@ -101,7 +123,7 @@ impl Writer {
             identity: identity(path),
         };
         let way = if threaded {
-            let checkpoints = schema::Checkpoints::start(path)?;
+            let checkpoints = Checkpoints::start(path)?;
             let (wishes, inbox) = channel();
             let work = move || desk.serve(&inbox, &checkpoints);
             let thread = std::thread::Builder::new().name("store".to_owned()).spawn(work);
@@ -117,11 +139,11 @@ impl Writer {
     }
 
     /// Has `work` done in a transaction, perhaps with others' work beside it, and answers once that is
-    /// committed.
+    /// committed. Where others' work failed it may be done again, from the beginning.
     pub async fn write<T: Send + 'static>(
         &self,
         durability: Durability,
-        work: impl FnOnce(&Txn<'_>) -> rusqlite::Result<T> + Send + 'static,
+        work: impl FnMut(&Txn<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.grant(durability, Scratch::Disk, work).await
     }
@@ -130,7 +152,7 @@ impl Writer {
     pub async fn write_calls<T: Send + 'static>(
         &self,
         durability: Durability,
-        work: impl FnOnce(&Txn<'_>) -> rusqlite::Result<T> + Send + 'static,
+        work: impl FnMut(&Txn<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.grant(durability, Scratch::Memory, work).await
     }
@@ -139,31 +161,23 @@ impl Writer {
         &self,
         durability: Durability,
         scratch: Scratch,
-        work: impl FnOnce(&Txn<'_>) -> rusqlite::Result<T> + Send + 'static,
+        work: impl FnMut(&Txn<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (answer, answered) = oneshot::channel();
-        let path = self.path.clone();
-        let run = move |txn: Result<&Txn<'_>, StoreError>| {
-            let done = txn.and_then(|txn| work(txn).map_err(|error| trouble::of(&path, error)));
-            Outcome {
-                keep: done.is_ok(),
-                // The caller may have gone away; its work is committed all the same.
-                reply: Box::new(move |committed| drop(answer.send(committed.and(done)))),
-            }
-        };
-        let wish = Wish { durability, scratch, run: Box::new(run) };
+        let errand = Box::new(Work { work: Some(work), done: None, answer });
+        let wish = Wish { durability, scratch, errand };
+        let closed = || StoreError::Closed { path: self.path.clone() };
         match &self.way {
             Way::Thread { wishes, .. } => {
                 let sent = wishes.as_ref().map(|wishes| wishes.send(wish));
                 if !matches!(sent, Some(Ok(()))) {
-                    return Err(StoreError::Closed { path: self.path.clone() });
+                    return Err(closed());
                 }
             }
             Way::Here(desk) => {
-                desk.lock().unwrap_or_else(PoisonError::into_inner).commit(vec![wish]);
+                desk.lock().unwrap_or_else(PoisonError::into_inner).grant(vec![wish]);
             }
         }
-        let closed = || StoreError::Closed { path: self.path.clone() };
         answered.await.unwrap_or_else(|_| Err(closed()))
     }
 
@@ -194,6 +208,14 @@ impl Drop for Writer {
     }
 }
 
+/// Why a transaction came to nothing.
+enum Failed {
+    /// One of its wishes cannot be granted.
+    Work(rusqlite::Error),
+    /// The store cannot be written.
+    Commit(rusqlite::Error),
+}
+
 /// Who writes.
 struct Desk {
     conn: Connection,
@@ -208,7 +230,7 @@ struct Desk {
 }
 
 impl Desk {
-    fn serve(&mut self, inbox: &Receiver<Wish>, checkpoints: &schema::Checkpoints) {
+    fn serve(&mut self, inbox: &Receiver<Wish>, checkpoints: &Checkpoints) {
         while let Ok(first) = inbox.recv() {
             let mut group = vec![first];
             while group.len() < GROUP
@@ -216,36 +238,51 @@ impl Desk {
             {
                 group.push(next);
             }
-            self.commit(group);
-            checkpoints.wake();
+            self.grant(group);
+            checkpoints.committed(&self.conn);
         }
     }
 
-    fn commit(&mut self, group: Vec<Wish>) {
+    /// Grants the wishes together; or, where one of them fails, each by itself: so none takes another one's
+    /// work with it, and no savepoint is needed, for which SQLite would keep a copy of each changed page.
+    fn grant(&mut self, mut group: Vec<Wish>) {
+        match self.commit(&mut group) {
+            Err(Failed::Work(_)) if group.len() > 1 => {
+                group.into_iter().for_each(|wish| self.grant(vec![wish]));
+            }
+            ended => {
+                let ended = ended.map_err(|(Failed::Work(error) | Failed::Commit(error))| error);
+                for wish in group {
+                    wish.errand
+                        .tell(ended.as_ref().map(drop).map_err(|error| again(&self.path, error)));
+                }
+            }
+        }
+    }
+
+    /// All of it is committed, or nothing.
+    fn commit(&mut self, group: &mut [Wish]) -> Result<(), Failed> {
         let durability = group.iter().map(|wish| wish.durability).max();
         let scratch = group.iter().map(|wish| wish.scratch).max();
-        let began =
-            self.begin(durability.unwrap_or(Durability::Normal), scratch.unwrap_or(Scratch::Disk));
+        let (durability, scratch) =
+            (durability.unwrap_or(Durability::Normal), scratch.unwrap_or(Scratch::Disk));
+        self.begin(durability, scratch).map_err(Failed::Commit)?;
         let before = self.conn.total_changes();
         let txn = Txn { conn: &self.conn, now: self.timeline.now() };
-        let mut replies = Vec::with_capacity(group.len());
         let is_lone = group.len() == 1;
-        let mut undone = false;
-        for wish in group {
-            replies.push(match &began {
-                Ok(()) if is_lone => alone(&txn, wish, &mut undone),
-                Ok(()) => in_savepoint(&txn, wish, &self.path),
-                Err(error) => (wish.run)(Err(again(&self.path, error))).reply,
-            });
-        }
-        let changed = self.conn.total_changes() != before && !undone;
-        let ended = began.and_then(|()| if undone { Ok(()) } else { self.end(changed) });
-        if changed && ended.is_ok() {
+        let worked = group.iter_mut().try_for_each(|wish| wish.errand.work(&txn, is_lone));
+        let changed = self.conn.total_changes() != before;
+        let ended = match worked {
+            Ok(()) => self.end(changed).map_err(Failed::Commit),
+            Err(error) => Err(Failed::Work(error)),
+        };
+        if ended.is_err() {
+            // Grave trouble (a full disk, say) may have undone it already; then this is refused.
+            let _ = self.conn.execute_batch(queries::ROLLBACK);
+        } else if changed {
             self.told.send_modify(|count| *count += 1);
         }
-        for reply in replies {
-            reply(ended.as_ref().map(drop).map_err(|error| again(&self.path, error)));
-        }
+        ended
     }
 
     fn begin(&mut self, durability: Durability, scratch: Scratch) -> rusqlite::Result<()> {
@@ -275,49 +312,12 @@ impl Desk {
 
     fn end(&self, changed: bool) -> rusqlite::Result<()> {
         let now = self.timeline.now();
-        let finish = || {
-            if changed {
-                let mut seen = self.conn.prepare_cached(queries::STORE_SEEN)?;
-                seen.execute([now.store.as_nanos()])?;
-            }
-            self.conn.prepare_cached(queries::COMMIT)?.execute([]).map(drop)
-        };
-        finish().inspect_err(|_| {
-            // Where the commit failed the transaction may be open still; where not, this is refused.
-            let _ = self.conn.execute_batch(queries::ROLLBACK);
-        })
+        if changed {
+            let mut seen = self.conn.prepare_cached(queries::STORE_SEEN)?;
+            seen.execute([now.store.as_nanos()])?;
+        }
+        self.conn.prepare_cached(queries::COMMIT)?.execute([]).map(drop)
     }
-}
-
-/// Nobody else's work could be lost with it: the transaction itself is what is undone. A savepoint would
-/// have SQLite keep a copy of each page that it changes.
-fn alone(txn: &Txn<'_>, wish: Wish, undone: &mut bool) -> Reply {
-    let outcome = (wish.run)(Ok(txn));
-    if !outcome.keep {
-        // Grave trouble may have undone it already.
-        let _ = txn.conn.execute_batch(queries::ROLLBACK);
-        *undone = true;
-    }
-    outcome.reply
-}
-
-fn in_savepoint(txn: &Txn<'_>, wish: Wish, path: &Path) -> Reply {
-    let step = |sql: &str| txn.conn.prepare_cached(sql).and_then(|mut s| s.execute([]));
-    // Grave trouble (a full disk, say) makes SQLite take the whole transaction back; what comes after
-    // must not run outside of one, and the commit will fail for those before.
-    if let Err(error) = step(queries::SAVEPOINT) {
-        return (wish.run)(Err(trouble::of(path, error))).reply;
-    }
-    if txn.conn.is_autocommit() {
-        let _ = txn.conn.execute_batch(queries::SAVEPOINT_UNDO);
-        return (wish.run)(Err(StoreError::Full { path: path.to_owned() })).reply;
-    }
-    let outcome = (wish.run)(Ok(txn));
-    let end = if outcome.keep { queries::SAVEPOINT_KEEP } else { queries::SAVEPOINT_UNDO };
-    if txn.conn.execute_batch(end).is_err() {
-        let _ = txn.conn.execute_batch(queries::ROLLBACK);
-    }
-    outcome.reply
 }
 
 /// The same error once more: rusqlite's cannot be cloned.

@@ -1,0 +1,158 @@
+//! Whether somebody writes to the store. Whoever waits for news looks for it while that is so: nothing tells of
+//! a commit by another process, but its pages can be seen to come.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, WatchDescriptor};
+use tokio::sync::watch;
+
+/// From the first page to the first look.
+const FIRST: Duration = Duration::from_millis(5);
+
+/// Further looks: a commit counts only after its pages are on the disk, which nothing tells.
+const LATER: Duration = Duration::from_millis(50);
+
+/// So many looks follow a page, before the next one is waited for.
+const LOOKS: usize = 20;
+
+/// A thread that watches the write-ahead log.
+#[derive(Debug)]
+pub(super) struct Watch {
+    looks: watch::Receiver<u64>,
+    log: Arc<Log>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Log {
+    path: OsString,
+    inotify: Inotify,
+    state: Mutex<State>,
+    left: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    watched: Option<WatchDescriptor>,
+    leaving: bool,
+}
+
+impl Watch {
+    /// `None`: the system does not tell of writes.
+    pub fn start(store: &Path) -> Option<Watch> {
+        let mut path = store.as_os_str().to_owned();
+        path.push("-wal");
+        let inotify = Inotify::init(InitFlags::IN_CLOEXEC).ok()?;
+        let (state, left) = Default::default();
+        let log = Arc::new(Log { path, inotify, state, left });
+        log.watch()?;
+        let (tell, looks) = watch::channel(0);
+        let watching = Arc::clone(&log);
+        let thread = std::thread::Builder::new().name("watch".to_owned());
+        let thread = thread.spawn(move || watching.serve(&tell)).ok()?;
+        Some(Watch { looks, log, thread: Some(thread) })
+    }
+
+    /// The looks that were due so far.
+    pub fn looks(&self) -> u64 {
+        *self.looks.borrow()
+    }
+
+    /// Resolves once more looks than `seen` were due.
+    pub async fn due_since(&self, seen: u64) {
+        let mut looks = self.looks.clone();
+        if looks.wait_for(|count| *count > seen).await.is_err() {
+            // The thread is gone.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let mut state = self.log.lock();
+        state.leaving = true;
+        if let Some(watched) = state.watched {
+            // Whoever reads hears of that too.
+            let _ = self.log.inotify.rm_watch(watched);
+        }
+        drop(state);
+        self.log.left.notify_one();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Log {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks for the next write alone: to be told of each would slow down all that follow. `None`: it cannot be
+    /// watched any more, or nobody wants to know.
+    fn watch(&self) -> Option<()> {
+        let mut state = self.lock();
+        if state.leaving {
+            return None;
+        }
+        let next = AddWatchFlags::IN_MODIFY | AddWatchFlags::IN_ONESHOT;
+        state.watched = Some(self.inotify.add_watch(self.path.as_os_str(), next).ok()?);
+        Some(())
+    }
+
+    fn serve(&self, tell: &watch::Sender<u64>) {
+        while self.inotify.read_events().is_ok() {
+            let mut pause = FIRST;
+            for _ in 0..LOOKS {
+                if self.leaves_within(pause) {
+                    return;
+                }
+                tell.send_modify(|count| *count += 1);
+                pause = LATER;
+            }
+            if self.watch().is_none() {
+                return;
+            }
+            // Of what was written just before.
+            tell.send_modify(|count| *count += 1);
+        }
+    }
+
+    fn leaves_within(&self, pause: Duration) -> bool {
+        let waited = self.left.wait_timeout_while(self.lock(), pause, |state| !state.leaving);
+        waited.unwrap_or_else(PoisonError::into_inner).0.leaving
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With time enough for a machine that is at other work.
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    #[tokio::test]
+    async fn looks_follow_a_write_and_come_to_an_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path().join("queue.db");
+        let log = folder.path().join("queue.db-wal");
+        assert!(Watch::start(&store).is_none(), "there is no log");
+        std::fs::write(&log, "").unwrap();
+        let watch = Watch::start(&store).unwrap();
+        for round in 1.. {
+            let before = watch.looks();
+            std::fs::write(&log, "a page").unwrap();
+            let after_all = before + LOOKS as u64 + 1;
+            tokio::time::timeout(PATIENCE, watch.due_since(after_all - 1)).await.unwrap();
+            if round == 2 {
+                break;
+            }
+        }
+        drop(watch);
+    }
+}
