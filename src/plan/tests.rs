@@ -1,3 +1,5 @@
+//! Plans: examples and properties.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Where redirects lead, and where they may not.
+
 use super::*;
 
 const OWN: &str = "https://api.example/v1/items?key=s3cret%2Fvalue&page=2";

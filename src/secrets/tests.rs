@@ -1,3 +1,5 @@
+//! Where secrets are found, and that none is shown.
+
 use super::*;
 use crate::quota::declare;
 

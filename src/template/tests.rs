@@ -1,3 +1,5 @@
+//! Templates: examples and properties.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Sitemaps as sites write them, whole and broken.
+
 use std::io::Read as _;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Tables of results: types, rows that are replaced, tables that are there.
+
 use serde_json::json;
 
 use super::*;

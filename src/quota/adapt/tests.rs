@@ -1,3 +1,5 @@
+//! A pace that is cut and comes back: examples and properties.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Decisions over several limits.
+
 use super::*;
 use crate::quota::budget::{Budget, Counts};
 use crate::quota::calendar::{Calendar, Per};

@@ -1,3 +1,5 @@
+//! Quota files found, preferred, extended and told apart.
+
 use std::fs;
 
 use tempfile::TempDir;

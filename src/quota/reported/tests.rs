@@ -1,3 +1,5 @@
+//! What is known of reported units, step by step.
+
 use std::time::Duration;
 
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! What answers say is left: examples, and whatever bytes come.
+
 use super::*;
 use crate::quota::declare;
 

@@ -1,3 +1,5 @@
+//! Answers of token servers.
+
 use super::*;
 
 const NOW: Timestamp = Timestamp::from_secs(1_780_315_200);

@@ -1,3 +1,5 @@
+//! Tokens: who waits for them, and when they are replaced.
+
 use super::*;
 use crate::clock::{Clock as _, ManualClock};
 
