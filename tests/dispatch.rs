@@ -191,6 +191,20 @@ async fn two_thousand_calls_use_the_planned_rate() {
     assert!(took < 1.015 * (2000.0 - 20.0) / 200.0, "took {took}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn successes_at_a_pace_share_commits_and_are_recorded_soon() {
+    let world =
+        World::new(RATE, "2026-11-30T20:00:00Z", Arc::new(|_, _| Ok(answer(200, &[], "ok"))));
+    world.add(rows(200), AddOptions::default()).await;
+    world.run(RunOptions::default()).await;
+    let conn = rusqlite::Connection::open(world.store.path()).unwrap();
+    let query = "SELECT count(DISTINCT ended_at), max(ended_at - sent_at) FROM attempt";
+    let (commits, latest): (i64, i64) =
+        conn.query_row(query, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    assert!(commits <= 120, "{commits} commits for 200 calls, one in 5 ms");
+    assert!(latest <= 15_000_000, "answered after 3 ms, recorded after {latest} ns");
+}
+
 const PLAIN: &str = r#"
 name = "shop"
 [request]

@@ -77,6 +77,8 @@ pub(crate) struct Sent {
     pub settlement: Settlement,
     pub parts: Vec<SentPart>,
     pub took: Duration,
+    /// Whether it may go again, should its end never be recorded.
+    pub repeatable: bool,
 }
 
 impl Sent {
@@ -86,7 +88,8 @@ impl Sent {
             attempt: job.attempt,
             url: job.url().to_owned(),
         };
-        Sent { settlement, parts: call.jobs().map(part).collect(), took }
+        let parts = call.jobs().map(part).collect();
+        Sent { settlement, parts, took, repeatable: call.repeatable }
     }
 }
 

@@ -26,11 +26,15 @@ use super::guard::Guard;
 use super::shared::Shared;
 use super::transport::Transport;
 use crate::clock::Timestamp;
-use crate::quota::Upstream;
+use crate::quota::{Limit, LimitRule, Upstream};
 use crate::store::{RunnerId, Store};
 
 /// The least time from a claim to its first slot: what it takes to commit it and hand it over.
 const LEAST_LEAD: Duration = Duration::from_millis(10);
+
+/// What succeeds at a pace is recorded so much later at most: each commit costs as much as some calls. What was
+/// not recorded when its process dies goes again.
+const LINGER: Duration = Duration::from_millis(10);
 
 /// How often a waiting runner looks at its quota file, its secrets and the time.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
@@ -49,8 +53,9 @@ pub(super) struct Lane<S, T> {
     rng: StdRng,
     ended: UnboundedSender<End>,
     ends: UnboundedReceiver<End>,
-    /// Came back, not settled yet.
+    /// Came back, not settled yet; and since when the first of them is there.
     unsettled: Vec<End>,
+    unsettled_since: Timestamp,
     in_flight: usize,
     lead: Duration,
     /// Whether asking the store for calls makes sense now.
@@ -97,6 +102,7 @@ impl<S: Store, T: Transport> Lane<S, T> {
             ended,
             ends,
             unsettled: Vec::new(),
+            unsettled_since: now,
             in_flight: 0,
             lead: LEAST_LEAD,
             claim_due: true,
@@ -123,7 +129,7 @@ impl<S: Store, T: Transport> Lane<S, T> {
             self.try_store(Self::look_after_tokens).await?;
             let leaving = self.shared.is_leaving(self.store.now().wall);
             let room = if leaving || !self.may_claim() { 0 } else { self.room() };
-            if !self.unsettled.is_empty() || (self.claim_due && room > 0) {
+            if self.has_to_settle(leaving) || (self.claim_due && room > 0) {
                 self.exchange(room).await?;
                 continue;
             }
@@ -144,7 +150,28 @@ impl<S: Store, T: Transport> Lane<S, T> {
 
     fn take_in(&mut self, end: End) {
         self.in_flight = self.in_flight.saturating_sub(1);
+        if self.unsettled.is_empty() {
+            self.unsettled_since = self.store.now().store;
+        }
         self.unsettled.push(end);
+    }
+
+    /// Whether what came back is to be recorded now. Successes for which nobody waits may wait for those that
+    /// follow within [`LINGER`].
+    fn has_to_settle(&self, leaving: bool) -> bool {
+        let may_wait = |end: &End| match end {
+            End::Sent(sent) => sent.repeatable && sent.settlement.reading.reason.is_success(),
+            End::Unsent { .. } => false,
+        };
+        let is_place = |limit: &Limit| matches!(limit.rule, LimitRule::Concurrency(_));
+        let may_linger = self.in_flight > 0
+            && !leaving
+            // Else the next job could go as soon as this one has ended.
+            && self.next_at.is_some()
+            && !self.upstream.limits.iter().any(is_place)
+            && self.unsettled.iter().all(may_wait);
+        let is_over = || self.store.now().store.since(self.unsettled_since) >= LINGER;
+        !self.unsettled.is_empty() && (!may_linger || is_over())
     }
 
     /// How many more calls this lane may have in flight.
@@ -202,7 +229,9 @@ impl<S: Store, T: Transport> Lane<S, T> {
         let asks = !leaving && self.may_ask();
         let next_at = self.next_at.filter(|_| asks);
         let retry_at = self.shared.tokens.retry_at(&self.upstream.name).filter(|_| !leaving);
-        let wake_at = [Some(look_at), until.filter(|at| *at > now.store), next_at, retry_at];
+        let linger = (!self.unsettled.is_empty()).then_some(self.unsettled_since + LINGER);
+        let until = until.filter(|at| *at > now.store);
+        let wake_at = [Some(look_at), until, next_at, retry_at, linger];
         let wake_at = wake_at.into_iter().flatten().min().unwrap_or(look_at);
         let max_wait = self.shared.options.max_wait.map(|span| self.idle_since + span);
         let wake_at = max_wait.filter(|at| *at > now.store).map_or(wake_at, |at| at.min(wake_at));
