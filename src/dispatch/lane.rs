@@ -160,13 +160,13 @@ impl<S: Store, T: Transport> Lane<S, T> {
     /// follow within [`LINGER`].
     fn has_to_settle(&self, leaving: bool) -> bool {
         let may_wait = |end: &End| match end {
-            End::Sent(sent) => sent.repeatable && sent.settlement.reading.reason.is_success(),
+            End::Sent(sent) => sent.repeatable && sent.settlement.is_plain_success(),
             End::Unsent { .. } => false,
         };
         let is_place = |limit: &Limit| matches!(limit.rule, LimitRule::Concurrency(_));
         let may_linger = self.in_flight > 0
             && !leaving
-            // Else the next job could go as soon as this one has ended.
+            // Else what waits for no instant could go as soon as this one has ended.
             && self.next_at.is_some()
             && !self.upstream.limits.iter().any(is_place)
             && self.unsettled.iter().all(may_wait);

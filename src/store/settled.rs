@@ -63,6 +63,14 @@ impl Settlement {
         }
     }
 
+    /// Whether it says nothing but that its jobs are done: nobody else has to know at once.
+    pub(crate) fn is_plain_success(&self) -> bool {
+        let readings = self.items.iter().map(|item| &item.reading).chain([&self.reading]);
+        readings.into_iter().all(|reading| reading.reason.is_success())
+            && self.redirect.is_none()
+            && self.remaining.is_empty()
+    }
+
     /// What it says of the limits and the partition: a refusal of a single job, where there is one that
     /// is not that job's own fault; else what the whole answer means.
     pub fn general(&self) -> &Reading {

@@ -89,10 +89,11 @@ impl Teller {
             if !holds.is_empty()
                 && let Err(why) = self.tell(&holds).await
             {
-                let _ = self.store.holds_untold(holds).await;
-                complain(&format!(
-                    "warning: the [notify] command {why}; what is held is told again by the next run"
-                ));
+                let next = match self.store.holds_untold(holds).await {
+                    Ok(()) => "what is held is told again by the next run".to_owned(),
+                    Err(error) => format!("that nobody was told cannot be noted: {error}"),
+                };
+                complain(&format!("warning: the [notify] command {why}; {next}"));
             }
             if last {
                 return;

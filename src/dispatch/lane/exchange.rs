@@ -1,6 +1,6 @@
 //! What goes to the store and comes from it: calls that ended are settled, others are claimed and started.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -115,7 +115,7 @@ impl<S: Store, T: Transport> Lane<S, T> {
         if unsent.iter().any(is_late) {
             self.lead = (self.lead * 2).min(MOST_LEAD);
         }
-        let mut without_token = BTreeSet::new();
+        let (mut without_secret, mut without_token) = (BTreeMap::new(), BTreeSet::new());
         for end in unsent {
             let End::Unsent { release, job, lacks, .. } = end else { continue };
             self.shared.return_count();
@@ -123,13 +123,16 @@ impl<S: Store, T: Transport> Lane<S, T> {
             let upstream = self.upstream.name.clone();
             self.shared.tell(&Event::Released { upstream, job, why: release.why });
             match lacks {
-                // A job needs a secret that is not there: its partition waits, no other does.
                 Some(Lack::Secret { partition, detail }) => {
-                    self.hold(partition, MISSING_SECRET, detail).await?;
+                    without_secret.insert(partition, detail);
                 }
                 Some(Lack::Token(owner)) => drop(without_token.insert(owner)),
                 None => {}
             }
+        }
+        // A job needs a secret that is not there: its partition waits, no other does.
+        for (partition, detail) in without_secret {
+            self.hold(partition, MISSING_SECRET, detail).await?;
         }
         self.await_tokens(without_token).await
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::{queries, schema};
+use super::{queries, schema, trouble};
 use crate::store::StoreError;
 
 /// The log is copied back once so many pages of it are not.
@@ -24,6 +24,9 @@ const LONG: i64 = 16_000;
 /// It can where all of it is copied back and nobody adds to it. That never comes beside commits without a
 /// pause, so the writer itself copies the last, where that is no more than so many pages.
 const LAST_PAGES: i64 = 2000;
+
+/// Of a log of so many pages (512 MiB) it copies whatever is left: rows come faster than they are copied beside it.
+const TOO_LONG: i64 = 128_000;
 
 /// A thread with a connection of its own that copies the log back, so that no commit waits for more than the last of it.
 #[derive(Debug)]
@@ -42,7 +45,10 @@ enum State {
 }
 
 impl Checkpoints {
-    pub fn start(path: &Path) -> Result<Checkpoints, StoreError> {
+    /// Of commits by `writer`, which itself copies nothing back any more but at [`Checkpoints::committed`].
+    pub fn start(path: &Path, writer: &Connection) -> Result<Checkpoints, StoreError> {
+        let apart = writer.pragma_update(None, "wal_autocheckpoint", 0);
+        apart.map_err(|error| trouble::of(path, error))?;
         let conn = schema::connect(path, 1)?;
         let state = Arc::new((Mutex::new(State::Idle), Condvar::new()));
         let nearly = Arc::new(AtomicBool::new(false));
@@ -56,7 +62,7 @@ impl Checkpoints {
 
     /// There was a commit, of the connection that commits.
     pub fn committed(&self, conn: &Connection) {
-        if self.nearly.swap(false, Ordering::Relaxed) {
+        if self.nearly.swap(false, Ordering::Relaxed) && Log::of(conn).is_to_end() {
             copy_back(conn);
         }
         self.tell(State::Committed);
@@ -117,9 +123,7 @@ impl Work {
             return;
         }
         copy_back(&self.conn);
-        let log = Log::of(&self.conn);
-        let is_nearly = log.pages >= LONG && (1..=LAST_PAGES).contains(&log.left());
-        self.nearly.store(is_nearly, Ordering::Relaxed);
+        self.nearly.store(Log::of(&self.conn).is_to_end(), Ordering::Relaxed);
     }
 }
 
@@ -142,6 +146,12 @@ impl Log {
     fn left(&self) -> i64 {
         self.pages - self.copied
     }
+
+    /// Whether the writer is to copy the last of it.
+    fn is_to_end(&self) -> bool {
+        let is_short = self.left() <= LAST_PAGES && self.pages >= LONG;
+        self.left() > 0 && (is_short || self.pages >= TOO_LONG)
+    }
 }
 
 /// What no reader needs in the log any more is copied back; what cannot be copied now is copied the next time.
@@ -158,7 +168,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("queue.db");
         let conn = schema::open(&path).unwrap();
-        let checkpoints = Checkpoints::start(&path).unwrap();
+        let checkpoints = Checkpoints::start(&path, &conn).unwrap();
         let write = |pages: i64| {
             let sql = "INSERT INTO body VALUES (NULL, zeroblob(4096 * ?1), 0, 0, 1)";
             conn.execute(sql, [pages]).unwrap();

@@ -270,7 +270,8 @@ impl Inner {
     /// looks due.
     async fn stirred(&self, commits: u64, looks: u64) {
         let watch = self.watch();
-        let interval = if watch.is_some() { WATCHED_INTERVAL } else { UNWATCHED_INTERVAL };
+        let is_told = watch.is_some_and(Watch::is_on);
+        let interval = if is_told { WATCHED_INTERVAL } else { UNWATCHED_INTERVAL };
         let look_due = async {
             match watch {
                 Some(watch) => watch.due_since(looks).await,

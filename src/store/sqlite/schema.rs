@@ -22,6 +22,9 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 const WAL_TRIES: u32 = 250;
 const WAL_PAUSE: Duration = Duration::from_millis(20);
 
+/// A log that begins anew keeps no more room than this.
+const LOG_BYTES: i64 = 64 * 1024 * 1024;
+
 /// Opens the file for writing, makes it where it is missing, and brings its schema up to date.
 pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -34,7 +37,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     let at = |error| trouble::of(path, error);
     recognise(&conn, path)?;
     enter_wal(&conn).map_err(at)?;
-    conn.pragma_update(None, "wal_autocheckpoint", 0).map_err(at)?;
+    conn.pragma_update(None, "journal_size_limit", LOG_BYTES).map_err(at)?;
     migrate(&conn, path, MIGRATIONS)?;
     Ok(conn)
 }

@@ -11,6 +11,10 @@ impl Watch {
         None
     }
 
+    pub fn is_on(&self) -> bool {
+        match *self {}
+    }
+
     pub fn looks(&self) -> u64 {
         match *self {}
     }

@@ -123,7 +123,7 @@ impl Writer {
             identity: identity(path),
         };
         let way = if threaded {
-            let checkpoints = Checkpoints::start(path)?;
+            let checkpoints = Checkpoints::start(path, &desk.conn)?;
             let (wishes, inbox) = channel();
             let work = move || desk.serve(&inbox, &checkpoints);
             let thread = std::thread::Builder::new().name("store".to_owned()).spawn(work);
