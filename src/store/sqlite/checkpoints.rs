@@ -25,9 +25,6 @@ const LONG: i64 = 16_000;
 /// pause, so the writer itself copies the last, where that is no more than so many pages.
 const LAST_PAGES: i64 = 2000;
 
-/// Of a log of so many pages (512 MiB) it copies whatever is left: rows come faster than they are copied beside it.
-const TOO_LONG: i64 = 128_000;
-
 /// A thread with a connection of its own that copies the log back, so that no commit waits for more than the last of it.
 #[derive(Debug)]
 pub(super) struct Checkpoints {
@@ -149,8 +146,7 @@ impl Log {
 
     /// Whether the writer is to copy the last of it.
     fn is_to_end(&self) -> bool {
-        let is_short = self.left() <= LAST_PAGES && self.pages >= LONG;
-        self.left() > 0 && (is_short || self.pages >= TOO_LONG)
+        self.pages >= LONG && (1..=LAST_PAGES).contains(&self.left())
     }
 }
 
