@@ -6,7 +6,8 @@
 //! | `checkpoints` | the write-ahead log is copied back |
 //! | `schema` | opening a file: what it is, its migrations, its pragmas |
 //! | `writer` | the one thread that writes, in groups |
-//! | `watch` | whether somebody writes |
+//! | `watch`, `unwatched` | whether somebody writes; where no system tells |
+//! | `trouble` | what SQLite's errors mean |
 //! | `queries` | every statement |
 //! | `add`, `claim`, `release`, `settle`, `sweep`, `acts`, `runners` | the transitions |
 //! | `instances`, `usage`, `heard` | limit instances within one transaction, what is used and heard of them |
