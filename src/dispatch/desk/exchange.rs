@@ -62,11 +62,7 @@ impl<S: Store, T: Transport> Clerk<S, T> {
             },
             self.claim(wanted),
         );
-        let mut trouble = None;
-        match entered {
-            Ok(ids) => self.seated(entries, ids),
-            Err(error) => self.keep(&mut trouble, error, |clerk| clerk.entries.extend(entries)),
-        }
+        let mut trouble = self.take_entered(entries, entered);
         match settled {
             Ok(all) => {
                 ended.into_iter().zip(all).for_each(|(end, settled)| self.tell(end, settled))
@@ -106,22 +102,46 @@ impl<S: Store, T: Transport> Clerk<S, T> {
         keep(self);
     }
 
-    async fn enter(&self, entries: &[Entry]) -> Result<Vec<JobId>, StoreError> {
+    /// The numbers of the jobs that were entered; and why others were not, which are entered another time.
+    async fn enter(&self, entries: &[Entry]) -> (Vec<Option<JobId>>, Option<StoreError>) {
         let mut loads: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (place, entry) in entries.iter().enumerate() {
             loads.entry(&entry.load).or_default().push(place);
         }
-        let mut ids = vec![JobId(0); entries.len()];
+        let mut ids = vec![None; entries.len()];
         for (load, places) in loads {
             let jobs = places.iter().filter_map(|place| entries.get(*place));
             let jobs = jobs.map(|entry| entry.job.clone()).collect();
             let (upstream, load) = (Arc::clone(&self.upstream), load.to_owned());
-            let added = self.house.store().enter(upstream, self.house.runner(), load, jobs).await?;
-            for (place, id) in places.into_iter().zip(added) {
-                ids.get_mut(place).into_iter().for_each(|slot| *slot = id);
+            match self.house.store().enter(upstream, self.house.runner(), load, jobs).await {
+                Ok(added) => {
+                    for (place, id) in places.into_iter().zip(added) {
+                        ids.get_mut(place).into_iter().for_each(|slot| *slot = Some(id));
+                    }
+                }
+                Err(error) => return (ids, Some(error)),
             }
         }
-        Ok(ids)
+        (ids, None)
+    }
+
+    fn take_entered(
+        &mut self,
+        entries: Vec<Entry>,
+        (ids, failed): (Vec<Option<JobId>>, Option<StoreError>),
+    ) -> Option<StoreError> {
+        let (mut entered, mut numbers) = (Vec::new(), Vec::new());
+        for (entry, id) in entries.into_iter().zip(ids) {
+            match id {
+                Some(id) => {
+                    entered.push(entry);
+                    numbers.push(id);
+                }
+                None => self.entries.push(entry),
+            }
+        }
+        self.seated(entered, numbers);
+        failed
     }
 
     async fn settle(&self, ended: &[Ended]) -> Result<Vec<Settled>, StoreError> {
