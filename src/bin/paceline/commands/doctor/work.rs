@@ -43,7 +43,10 @@ pub async fn quotas(
         let open = open.waiting + open.held + open.running;
         if open > 0 {
             let told = format!("{} of {name} have no quota file", count(open, "job"));
-            let fix = format!("put {name}.toml back, or `paceline cancel --upstream {name} --yes`");
+            let fix = format!(
+                "put {name}.toml back, or start where its folder `quotas` is; where nobody wants them: \
+                 `paceline cancel --upstream {name} --yes`"
+            );
             found.wrong("quotas", Exit::Usage, told, fix);
         }
     }
