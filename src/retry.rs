@@ -41,22 +41,6 @@ pub fn after_hint(now: Timestamp, hint: Timestamp, random: f64) -> Timestamp {
     hint.max(now) + room.mul_f64(unit(random))
 }
 
-/// Whether a job is worthless by the next instant at which it could go (both store time): then it
-/// expires now. The deadline itself is still in time.
-pub fn expires(deadline: Option<Timestamp>, next_possible: Timestamp) -> bool {
-    deadline.is_some_and(|deadline| next_possible > deadline)
-}
-
-/// Whether `failures` use up the attempts of the policy.
-pub const fn is_used_up(policy: &RetryPolicy, failures: u32) -> bool {
-    failures >= policy.max_attempts
-}
-
-/// Whether a hint lies further from `now` than the policy lets a queue wait without a person.
-pub fn is_beyond_max_hint(policy: &RetryPolicy, now: Timestamp, hint: Timestamp) -> bool {
-    hint.since(now) > policy.max_hint
-}
-
 /// The `n`th delay without jitter. The crate's own randomness, clock and end are left unused: only
 /// its interval is read.
 fn step(policy: &RetryPolicy, n: u32) -> Duration {
@@ -122,14 +106,6 @@ mod tests {
         assert_eq!(latest(86_400), Duration::from_secs(86_430));
         assert_eq!(after_hint(now, Timestamp::EPOCH, 0.0), now, "a hint long past is now");
         assert_eq!(after_hint(now, Timestamp::MAX, 1.0), Timestamp::MAX);
-    }
-
-    #[test]
-    fn the_deadline_itself_is_in_time() {
-        let deadline = Some(Timestamp::from_secs(5));
-        assert!(!expires(deadline, Timestamp::from_secs(5)));
-        assert!(expires(deadline, Timestamp::from_nanos(5_000_000_001)));
-        assert!(!expires(None, Timestamp::MAX));
     }
 
     proptest! {

@@ -52,7 +52,7 @@ subjects! {
         a_lease_lasts_for_the_call_and_longer,
         the_lead_is_kept,
         an_unknown_upstream_has_nothing,
-        a_call_says_whether_it_is_paced_and_repeatable,
+        a_call_says_whether_it_is_repeatable,
         what_was_added_as_unrepeatable_stays_so,
     }
     "conformance/order.rs" order {
@@ -292,7 +292,6 @@ subjects! {
         a_limit_that_is_gone_lets_go,
         another_kind_of_rule_begins_anew,
         another_zone_carries_over_what_it_can,
-        reconsider_has_all_asked_again,
         a_reboot_gives_nothing_a_second_time,
     }
     "conformance/forecasts.rs" forecasts {

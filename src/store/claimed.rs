@@ -111,8 +111,6 @@ pub struct Call {
     pub marked: bool,
     /// Whether its job ends with it, and its lease with its owner.
     pub once: bool,
-    /// Whether its slot is one of a limit: late use must be forfeited.
-    pub paced: bool,
     /// The job it carries; of a batch the first.
     pub job: ClaimedJob,
     /// The other jobs of a batch.

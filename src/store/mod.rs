@@ -265,12 +265,6 @@ pub trait Store: Clone + Send + Sync + 'static {
         units: i64,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Has every waiting partition of the upstream looked at again: its limits changed.
-    fn reconsider(
-        &self,
-        upstream: Arc<Upstream>,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send;
-
     /// A number that rises whenever a block or hold begins anywhere; at most 10 ms old.
     fn block_seq(&self) -> Result<i64, StoreError>;
 

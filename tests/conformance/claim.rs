@@ -6,7 +6,7 @@ use paceline::job::JobState;
 use paceline::reading::Reason;
 use paceline::store::{Claim, Store};
 
-use crate::world::{FREE, Make, World, limit, millis, said, secs, upstream};
+use crate::world::{FREE, Make, World, limit, millis, said, secs};
 
 pub fn an_attempt_is_on_record_before_it_is_sent<S: Store>(make: Make<'_, S>) {
     let mut w = World::new(make, FREE);
@@ -75,7 +75,7 @@ pub fn an_unknown_upstream_has_nothing<S: Store>(make: Make<'_, S>) {
     assert!(names.is_empty(), "asking leaves nothing behind: {names:?}");
 }
 
-pub fn a_call_says_whether_it_is_paced_and_repeatable<S: Store>(make: Make<'_, S>) {
+pub fn a_call_says_whether_it_is_repeatable<S: Store>(make: Make<'_, S>) {
     let w = World::new(make, FREE);
     let mut post = w.job(&[]);
     post.request.method = "POST".to_owned();
@@ -83,10 +83,6 @@ pub fn a_call_says_whether_it_is_paced_and_repeatable<S: Store>(make: Make<'_, S
     w.add_jobs(vec![w.job(&[]), post]);
     let calls = w.claim(2);
     assert_eq!(calls.iter().map(|call| call.repeatable).collect::<Vec<_>>(), [true, false]);
-    assert!(!calls[0].paced);
-    let w = World::of(make, upstream(&limit("rate", "rate", "rate = \"10/s\"")));
-    w.add(1, &[]);
-    assert!(w.one().paced);
 }
 
 pub fn what_was_added_as_unrepeatable_stays_so<S: Store>(make: Make<'_, S>) {

@@ -1,10 +1,8 @@
 //! Clocks that somebody sets, and quota files that change while jobs wait.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use paceline::clock::{Clock, NANOS_PER_SEC, Timestamp};
-use paceline::job::JobState;
+use paceline::clock::{Clock, NANOS_PER_SEC};
 use paceline::reading::Reason;
 use paceline::store::Store;
 
@@ -149,17 +147,6 @@ pub fn another_zone_carries_over_what_it_can<S: Store>(make: Make<'_, S>) {
     assert_eq!(w.claim(64).len(), 3);
     change(&mut w, &zone("America/Los_Angeles"));
     assert!(w.claim(64).is_empty(), "a changed zone is no second allowance");
-}
-
-pub fn reconsider_has_all_asked_again<S: Store>(make: Make<'_, S>) {
-    let w = World::new(make, &daily(1, "key = [\"site\"]"));
-    w.add(3, &[("site", "a")]);
-    w.one();
-    let next = w.nothing();
-    w.wait(w.store.reconsider(Arc::clone(&w.upstream))).unwrap();
-    assert_eq!(w.nothing(), next, "it was right");
-    assert_eq!(w.count(JobState::Queued), 2);
-    assert!(next > Some(Timestamp::EPOCH));
 }
 
 pub fn a_reboot_gives_nothing_a_second_time<S: Store>(make: Make<'_, S>) {

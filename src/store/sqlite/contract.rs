@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::writer::{Durability, Txn};
 use super::{
-    PEEK_INTERVAL, SqliteStore, acts, add, claim, durability, inspect, places, release, results,
-    runners, settle, sweep, tidy, told,
+    PEEK_INTERVAL, SqliteStore, acts, add, claim, durability, inspect, release, results, runners,
+    settle, sweep, tidy, told,
 };
 use crate::clock::Timeline;
 use crate::crash;
@@ -193,11 +193,6 @@ impl Store for SqliteStore {
         acts::check_spend(&upstream, &limit, &key)?;
         let work = move |txn: &Txn<'_>| acts::spend(txn, &upstream, &limit, &key, units);
         self.inner.writer.write(Durability::Synced, work).await
-    }
-
-    async fn reconsider(&self, upstream: Arc<Upstream>) -> Result<(), StoreError> {
-        let work = move |txn: &Txn<'_>| places::reconsider_upstream(txn, &upstream.name);
-        self.inner.writer.write(Durability::Normal, work).await
     }
 
     fn block_seq(&self) -> Result<i64, StoreError> {

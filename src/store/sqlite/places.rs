@@ -283,13 +283,6 @@ pub(super) fn reconsider(txn: &Txn<'_>, upstream_id: i64) -> rusqlite::Result<()
     bump_news(txn.conn)
 }
 
-pub(super) fn reconsider_upstream(txn: &Txn<'_>, name: &str) -> rusqlite::Result<()> {
-    match upstream(txn.conn, name)? {
-        Some(row) => reconsider(txn, row.id),
-        None => Ok(()),
-    }
-}
-
 /// A block or hold began or ended: senders look before they send.
 pub(super) fn bump_block_seq(conn: &Connection) -> rusqlite::Result<()> {
     conn.prepare_cached(queries::STORE_BUMP_BLOCK)?.execute([]).map(drop)

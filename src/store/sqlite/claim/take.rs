@@ -23,8 +23,6 @@ struct Took {
     from: Vec<TakenFrom>,
     /// Instances in whose flight it has a place.
     flights: Vec<i64>,
-    /// Whether its slot is one of a rate.
-    paced: bool,
 }
 
 impl Round<'_> {
@@ -111,7 +109,6 @@ impl Round<'_> {
             repeatable: is_repeatable(&first) && jobs.as_slice().iter().all(is_repeatable),
             marked: first.owner.is_some(),
             once: first.once,
-            paced: took.paced,
             job: first.claimed(),
             more: jobs.map(HeadJob::claimed).collect(),
         };
@@ -156,10 +153,9 @@ impl Round<'_> {
             let from = self.instances.charge(*limit, *index, &turn.columns, *cost, slot, side)?;
             took.from.extend(from);
             self.instances.take_probe(*index, id)?;
-            match self.limit(*limit).map(|limit| &limit.rule) {
-                Some(LimitRule::Concurrency(_)) => took.flights.push(self.instances.row(*index)?),
-                Some(LimitRule::Rate(_)) => took.paced = true,
-                _ => {}
+            let rule = self.limit(*limit).map(|limit| &limit.rule);
+            if matches!(rule, Some(LimitRule::Concurrency(_))) {
+                took.flights.push(self.instances.row(*index)?);
             }
         }
         let gate: Option<Index> = turn.gate;
