@@ -49,10 +49,10 @@ impl Checkpoints {
         let conn = schema::connect(path, 1)?;
         let state = Arc::new((Mutex::new(State::Idle), Condvar::new()));
         let nearly = Arc::new(AtomicBool::new(false));
-        let work = Work { conn, state: Arc::clone(&state), nearly: Arc::clone(&nearly) };
+        let copier = Copier { conn, state: Arc::clone(&state), nearly: Arc::clone(&nearly) };
         let thread = std::thread::Builder::new()
             .name("checkpoint".to_owned())
-            .spawn(move || work.serve())
+            .spawn(move || copier.serve())
             .map_err(|error| StoreError::Open { path: path.to_owned(), source: error.into() })?;
         Ok(Checkpoints { state, nearly, thread: Some(thread) })
     }
@@ -85,13 +85,13 @@ impl Drop for Checkpoints {
 }
 
 /// The thread's part.
-struct Work {
+struct Copier {
     conn: Connection,
     state: Arc<(Mutex<State>, Condvar)>,
     nearly: Arc<AtomicBool>,
 }
 
-impl Work {
+impl Copier {
     fn serve(&self) {
         let (state, changed) = &*self.state;
         let mut seen = state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -287,12 +287,12 @@ impl Store for SqliteStore {
 
     async fn changed(&self, news: i64) {
         loop {
-            let (commits, looks) = (self.inner.writer.commits(), self.inner.looks());
+            let stirs = self.inner.stirs();
             // Where the store cannot be read just now, the next look will tell.
             if self.peek(Duration::ZERO).is_ok_and(|peeked| peeked.1 > news) {
                 return;
             }
-            self.inner.stirred(commits, looks).await;
+            self.inner.stirred(stirs).await;
         }
     }
 }

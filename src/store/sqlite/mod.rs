@@ -6,6 +6,7 @@
 //! | `checkpoints` | the write-ahead log is copied back |
 //! | `schema` | opening a file: what it is, its migrations, its pragmas |
 //! | `writer` | the one thread that writes, in groups |
+//! | `count` | a count that can be waited for |
 //! | `watch`, `unwatched` | whether somebody writes; where no system tells |
 //! | `trouble` | what SQLite's errors mean |
 //! | `queries` | every statement |
@@ -27,6 +28,7 @@ mod checkpoints;
 mod claim;
 mod contract;
 mod copies;
+mod count;
 mod fields;
 mod health;
 mod heard;
@@ -116,7 +118,7 @@ struct Inner {
     peek: Mutex<Peek>,
     locks: RunnerLocks,
     /// Whether other processes may write too.
-    watches: bool,
+    is_shared: bool,
     /// Begun by the first who waits.
     watch: OnceLock<Option<Watch>>,
 }
@@ -164,7 +166,7 @@ impl SqliteStore {
             reader: Mutex::new(reader),
             peek: Mutex::new(peek),
             locks,
-            watches: options.threaded,
+            is_shared: options.threaded,
             watch: OnceLock::new(),
         };
         Ok(SqliteStore { inner: Arc::new(inner) })
@@ -263,32 +265,30 @@ fn durability(upstream: &Upstream) -> Durability {
 
 impl Inner {
     fn watch(&self) -> Option<&Watch> {
-        let start = || self.watches.then(|| Watch::start(&self.path)).flatten();
+        let start = || self.is_shared.then(|| Watch::start(&self.path)).flatten();
         self.watch.get_or_init(start).as_ref()
     }
 
-    /// Resolves when there may be something to see that was not when so many groups were committed, and
-    /// looks due.
-    async fn stirred(&self, commits: u64, looks: u64) {
-        let watch = self.watch();
-        let is_told = watch.is_some_and(Watch::is_on);
-        let interval = if is_told { WATCHED_INTERVAL } else { UNWATCHED_INTERVAL };
+    /// The groups that this process has committed, and the looks for others' commits that were due.
+    fn stirs(&self) -> (u64, u64) {
+        (self.writer.commits().now(), self.watch().map_or(0, |watch| watch.looks().now()))
+    }
+
+    /// Resolves when there may be something to see that was not at these [`Inner::stirs`].
+    async fn stirred(&self, (commits, looks): (u64, u64)) {
+        let looked = self.watch().map(Watch::looks).filter(|looks| looks.is_on());
+        let interval = if looked.is_some() { WATCHED_INTERVAL } else { UNWATCHED_INTERVAL };
         let look_due = async {
-            match watch {
-                Some(watch) => watch.due_since(looks).await,
+            match looked {
+                Some(looked) => looked.beyond(looks).await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
-            () = self.writer.committed_since(commits) => {}
+            () = self.writer.commits().beyond(commits) => {}
             () = look_due => {}
-            () = self.timeline.sleep(interval), if self.watches => {}
+            () = self.timeline.sleep(interval), if self.is_shared => {}
         }
-    }
-
-    /// The looks for others' commits that were due so far.
-    fn looks(&self) -> u64 {
-        self.watch().map_or(0, Watch::looks)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use super::count::Count;
+
 /// There is none.
 #[derive(Debug)]
 pub(super) enum Watch {}
@@ -11,15 +13,7 @@ impl Watch {
         None
     }
 
-    pub fn is_on(&self) -> bool {
-        match *self {}
-    }
-
-    pub fn looks(&self) -> u64 {
-        match *self {}
-    }
-
-    pub async fn due_since(&self, _: u64) {
+    pub fn looks(&self) -> &Count {
         match *self {}
     }
 }

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
-use tokio::sync::watch;
+
+use super::count::{Count, Rise, count};
 
 /// From the first page to the first look.
 const FIRST: Duration = Duration::from_millis(5);
@@ -23,13 +24,13 @@ const LOOKS: usize = 20;
 /// A thread that watches the write-ahead log.
 #[derive(Debug)]
 pub(super) struct Watch {
-    looks: watch::Receiver<u64>,
-    log: Arc<Log>,
+    looks: Count,
+    log: Arc<Watched>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Log {
+struct Watched {
     path: OsString,
     inotify: Inotify,
     state: Mutex<State>,
@@ -49,32 +50,18 @@ impl Watch {
         path.push("-wal");
         let inotify = Inotify::init(InitFlags::IN_CLOEXEC).ok()?;
         let (state, left) = Default::default();
-        let log = Arc::new(Log { path, inotify, state, left });
+        let log = Arc::new(Watched { path, inotify, state, left });
         log.watch()?;
-        let (tell, looks) = watch::channel(0);
+        let (tell, looks) = count();
         let watching = Arc::clone(&log);
         let thread = std::thread::Builder::new().name("watch".to_owned());
         let thread = thread.spawn(move || watching.serve(&tell)).ok()?;
         Some(Watch { looks, log, thread: Some(thread) })
     }
 
-    /// Whether writes are still told of.
-    pub fn is_on(&self) -> bool {
-        self.looks.has_changed().is_ok()
-    }
-
-    /// The looks that were due so far.
-    pub fn looks(&self) -> u64 {
-        *self.looks.borrow()
-    }
-
-    /// Resolves once more looks than `seen` were due.
-    pub async fn due_since(&self, seen: u64) {
-        let mut looks = self.looks.clone();
-        if looks.wait_for(|count| *count > seen).await.is_err() {
-            // The thread is gone.
-            std::future::pending::<()>().await;
-        }
+    /// The looks that were due so far; it rises while writes are told of.
+    pub fn looks(&self) -> &Count {
+        &self.looks
     }
 }
 
@@ -94,7 +81,7 @@ impl Drop for Watch {
     }
 }
 
-impl Log {
+impl Watched {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -111,7 +98,7 @@ impl Log {
         Some(())
     }
 
-    fn serve(&self, tell: &watch::Sender<u64>) {
+    fn serve(&self, tell: &Rise) {
         // The next write is asked for before the looks: one that comes in the course of these is not missed.
         while self.hears_of_a_write() && self.watch().is_some() {
             let mut pause = FIRST;
@@ -119,7 +106,7 @@ impl Log {
                 if self.leaves_within(pause) {
                     return;
                 }
-                tell.send_modify(|count| *count += 1);
+                tell.by_one();
                 pause = LATER;
             }
         }
@@ -155,23 +142,27 @@ mod tests {
     /// With time enough for a machine that is at other work.
     const PATIENCE: Duration = Duration::from_secs(30);
 
+    async fn looks_to(watch: &Watch, count: u64) {
+        let looks = watch.looks().beyond(count - 1);
+        tokio::time::timeout(PATIENCE, looks).await.unwrap();
+    }
+
     #[tokio::test]
-    async fn looks_follow_a_write_and_come_to_an_end() {
+    async fn looks_follow_each_write_to_their_end() {
         let folder = tempfile::tempdir().unwrap();
         let store = folder.path().join("queue.db");
-        let log = folder.path().join("queue.db-wal");
+        let write = || std::fs::write(folder.path().join("queue.db-wal"), "a page").unwrap();
         assert!(Watch::start(&store).is_none(), "there is no log");
-        std::fs::write(&log, "").unwrap();
+        write();
         let watch = Watch::start(&store).unwrap();
-        for round in 1.. {
-            let before = watch.looks();
-            std::fs::write(&log, "a page").unwrap();
-            let after_all = before + LOOKS as u64;
-            tokio::time::timeout(PATIENCE, watch.due_since(after_all - 1)).await.unwrap();
-            if round == 2 {
-                break;
-            }
-        }
-        drop(watch);
+        let all = LOOKS as u64;
+        write();
+        looks_to(&watch, 1).await;
+        // In the course of the looks: as many follow this one.
+        write();
+        looks_to(&watch, 2 * all).await;
+        write();
+        looks_to(&watch, 3 * all).await;
+        assert!(watch.looks().is_on());
     }
 }

@@ -7,9 +7,10 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
 use super::checkpoints::Checkpoints;
+use super::count::{Count, Rise, count};
 use super::{Sync, queries, trouble};
 use crate::clock::{Now, Timeline};
 use crate::store::StoreError;
@@ -43,11 +44,11 @@ pub(super) struct Txn<'c> {
 struct Wish {
     durability: Durability,
     scratch: Scratch,
-    errand: Box<dyn Errand>,
+    task: Box<dyn Task>,
 }
 
 /// Work, and who waits for what comes of it.
-trait Errand: Send {
+trait Task: Send {
     /// Works; once more from the beginning, where the transaction was undone. `last`: never again.
     fn work(&mut self, txn: &Txn<'_>, last: bool) -> rusqlite::Result<()>;
 
@@ -62,10 +63,12 @@ struct Work<T, F> {
     answer: oneshot::Sender<Result<T, StoreError>>,
 }
 
-impl<T: Send, F: FnMut(&Txn<'_>) -> rusqlite::Result<T> + Send> Errand for Work<T, F> {
+impl<T: Send, F: FnMut(&Txn<'_>) -> rusqlite::Result<T> + Send> Task for Work<T, F> {
     fn work(&mut self, txn: &Txn<'_>, last: bool) -> rusqlite::Result<()> {
         self.done = self.work.as_mut().map(|work| work(txn)).transpose()?;
-        self.work.take_if(|_| last);
+        if last {
+            self.work = None;
+        }
         Ok(())
     }
 
@@ -83,12 +86,12 @@ impl<T: Send, F: FnMut(&Txn<'_>) -> rusqlite::Result<T> + Send> Errand for Work<
 pub(super) struct Writer {
     path: PathBuf,
     way: Way,
-    commits: watch::Receiver<u64>,
+    commits: Count,
 }
 
 enum Way {
     Thread { wishes: Option<Sender<Wish>>, thread: Option<JoinHandle<()>> },
-    Here(Box<Mutex<Desk>>),
+    Here(Box<Mutex<Scribe>>),
 }
 
 impl std::fmt::Debug for Way {
@@ -111,8 +114,8 @@ impl Writer {
         sync: Sync,
         threaded: bool,
     ) -> Result<Writer, StoreError> {
-        let (told, commits) = watch::channel(0);
-        let mut desk = Desk {
+        let (told, commits) = count();
+        let mut scribe = Scribe {
             conn,
             path: path.to_owned(),
             timeline: timeline.clone(),
@@ -123,9 +126,9 @@ impl Writer {
             identity: identity(path),
         };
         let way = if threaded {
-            let checkpoints = Checkpoints::start(path, &desk.conn)?;
+            let checkpoints = Checkpoints::start(path, &scribe.conn)?;
             let (wishes, inbox) = channel();
-            let work = move || desk.serve(&inbox, &checkpoints);
+            let work = move || scribe.serve(&inbox, &checkpoints);
             let thread = std::thread::Builder::new().name("store".to_owned()).spawn(work);
             let thread = thread.map_err(|error| StoreError::Open {
                 path: path.to_owned(),
@@ -133,7 +136,7 @@ impl Writer {
             })?;
             Way::Thread { wishes: Some(wishes), thread: Some(thread) }
         } else {
-            Way::Here(Box::new(Mutex::new(desk)))
+            Way::Here(Box::new(Mutex::new(scribe)))
         };
         Ok(Writer { path: path.to_owned(), way, commits })
     }
@@ -164,8 +167,8 @@ impl Writer {
         work: impl FnMut(&Txn<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (answer, answered) = oneshot::channel();
-        let errand = Box::new(Work { work: Some(work), done: None, answer });
-        let wish = Wish { durability, scratch, errand };
+        let task = Box::new(Work { work: Some(work), done: None, answer });
+        let wish = Wish { durability, scratch, task };
         let closed = || StoreError::Closed { path: self.path.clone() };
         match &self.way {
             Way::Thread { wishes, .. } => {
@@ -174,25 +177,16 @@ impl Writer {
                     return Err(closed());
                 }
             }
-            Way::Here(desk) => {
-                desk.lock().unwrap_or_else(PoisonError::into_inner).grant(vec![wish]);
+            Way::Here(scribe) => {
+                scribe.lock().unwrap_or_else(PoisonError::into_inner).grant(vec![wish]);
             }
         }
         answered.await.unwrap_or_else(|_| Err(closed()))
     }
 
-    /// How many groups this process has committed.
-    pub fn commits(&self) -> u64 {
-        *self.commits.borrow()
-    }
-
-    /// Resolves once this process has committed more than `seen` groups.
-    pub async fn committed_since(&self, seen: u64) {
-        let mut commits = self.commits.clone();
-        if commits.wait_for(|count| *count > seen).await.is_err() {
-            // The thread is gone and nothing will be committed any more.
-            std::future::pending::<()>().await;
-        }
+    /// The groups that this process has committed.
+    pub fn commits(&self) -> &Count {
+        &self.commits
     }
 }
 
@@ -217,19 +211,19 @@ enum Failed {
 }
 
 /// Who writes.
-struct Desk {
+struct Scribe {
     conn: Connection,
     path: PathBuf,
     timeline: Timeline,
     sync: Sync,
     synced: Option<Durability>,
     scratch: Option<Scratch>,
-    told: watch::Sender<u64>,
+    told: Rise,
     /// Which file it was when it was opened.
     identity: Option<(u64, u64)>,
 }
 
-impl Desk {
+impl Scribe {
     fn serve(&mut self, inbox: &Receiver<Wish>, checkpoints: &Checkpoints) {
         while let Ok(first) = inbox.recv() {
             let mut group = vec![first];
@@ -253,7 +247,7 @@ impl Desk {
             ended => {
                 let ended = ended.map_err(|(Failed::Work(error) | Failed::Commit(error))| error);
                 for wish in group {
-                    wish.errand
+                    wish.task
                         .tell(ended.as_ref().map(drop).map_err(|error| again(&self.path, error)));
                 }
             }
@@ -270,7 +264,7 @@ impl Desk {
         let before = self.conn.total_changes();
         let txn = Txn { conn: &self.conn, now: self.timeline.now() };
         let is_lone = group.len() == 1;
-        let worked = group.iter_mut().try_for_each(|wish| wish.errand.work(&txn, is_lone));
+        let worked = group.iter_mut().try_for_each(|wish| wish.task.work(&txn, is_lone));
         let changed = self.conn.total_changes() != before;
         let ended = match worked {
             Ok(()) => self.end(changed).map_err(Failed::Commit),
@@ -280,7 +274,7 @@ impl Desk {
             // Grave trouble (a full disk, say) may have undone it already; then this is refused.
             let _ = self.conn.execute_batch(queries::ROLLBACK);
         } else if changed {
-            self.told.send_modify(|count| *count += 1);
+            self.told.by_one();
         }
         ended
     }
