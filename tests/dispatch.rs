@@ -191,18 +191,37 @@ async fn two_thousand_calls_use_the_planned_rate() {
     assert!(took < 1.015 * (2000.0 - 20.0) / 200.0, "took {took}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn successes_at_a_pace_share_commits_and_are_recorded_soon() {
-    let world =
-        World::new(RATE, "2026-11-30T20:00:00Z", Arc::new(|_, _| Ok(answer(200, &[], "ok"))));
+/// Of 200 calls: how many instants of a commit ended them, and how long at most after they were sent.
+async fn recorded(quota: &str, headers: &'static [(&str, &str)]) -> (i64, Duration) {
+    let answers = Arc::new(move |_: usize, _: &Prepared| Ok(answer(200, headers, "ok")));
+    let world = World::new(quota, "2026-11-30T20:00:00Z", answers);
     world.add(rows(200), AddOptions::default()).await;
     world.run(RunOptions::default()).await;
     let conn = rusqlite::Connection::open(world.store.path()).unwrap();
     let query = "SELECT count(DISTINCT ended_at), max(ended_at - sent_at) FROM attempt";
     let (commits, latest): (i64, i64) =
         conn.query_row(query, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    (commits, Duration::from_nanos(latest.unsigned_abs()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn successes_at_a_pace_share_commits_and_are_recorded_soon() {
+    let (commits, latest) = recorded(RATE, &[]).await;
     assert!(commits <= 120, "{commits} commits for 200 calls, one in 5 ms");
-    assert!(latest <= 15_000_000, "answered after 3 ms, recorded after {latest} ns");
+    assert!(latest <= Duration::from_millis(15), "answered after 3 ms, recorded after {latest:?}");
+}
+
+/// What must not go twice, what says how much is left, and what gives a place free.
+#[tokio::test(start_paused = true)]
+async fn what_is_more_than_a_success_is_recorded_at_once() {
+    let once = RATE.replace("[[limit]]", "method = \"POST\"\n[[limit]]");
+    let told = format!("{RATE}reported = {{ header = \"left\" }}\n");
+    let places =
+        format!("{RATE}[[limit]]\nname = \"places\"\nkind = \"concurrency\"\namount = 50\n");
+    for (quota, headers) in [(once, &[][..]), (told, &[("left", "150")]), (places, &[])] {
+        let (_, latest) = recorded(&quota, headers).await;
+        assert!(latest <= Duration::from_millis(4), "{quota}: recorded after {latest:?}");
+    }
 }
 
 const PLAIN: &str = r#"
