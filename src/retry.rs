@@ -1,4 +1,4 @@
-//! PURE: what next? Backoff, jitter and deadlines.
+//! PURE: when next? Backoff and jitter.
 //!
 //! Randomness comes in as a number from 0 to 1, time as an argument. Jitter only ever adds.
 

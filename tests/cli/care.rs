@@ -114,7 +114,11 @@ fn a_doctor_reads_quota_files_and_the_store() {
         "paceline quotas check shop",
     ]);
     std::fs::remove_file(bench.path("quotas/shop.toml")).unwrap();
-    bench.run("doctor").ends(2).tells(&["1 job of shop have no quota file", "put shop.toml back"]);
+    bench.run("doctor").ends(2).tells(&[
+        "1 job of shop have no quota file",
+        "put shop.toml back",
+        "folder `quotas`",
+    ]);
     bench.write("store.db", "this is no store, and never was one; it is a text of some length");
     let said = bench.run("doctor").ends(1);
     said.tells(&["wrong    store      ", "is not a Paceline store"]);

@@ -71,6 +71,7 @@ fn a_run_that_follows_outlives_a_disk_that_cannot_be_written_for_a_while() {
     let mut run = world.start(&["run", "--follow"]);
     until("5 arrivals", || world.count() == 5);
     shim.set_disk(Disk::Unwritable);
+    // It looks for what others left once a second, and for its quota file every two.
     std::thread::sleep(Duration::from_millis(2500));
     shim.set_disk(Disk::Healthy);
     assert!(run.is_running(), "{}", run.stderr());

@@ -111,6 +111,7 @@ fn an_answer_that_came_while_the_process_was_stopped_is_read() {
     let run = world.start(&["run"]);
     until("it arrived", || world.count() == 1);
     world.stop(&run);
+    // Beyond the timeout.
     std::thread::sleep(Duration::from_millis(2500));
     run.signal("CONT");
     let ran = run.finish();
