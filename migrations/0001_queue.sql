@@ -190,7 +190,6 @@ CREATE TABLE job (
     CHECK ((ended_at IS NULL) = (state = 'queued'))
 ) STRICT;
 CREATE INDEX job_next ON job (partition_id, priority DESC, due_at) WHERE state = 'queued';
-CREATE UNIQUE INDEX job_dedupe ON job (dedupe) WHERE dedupe IS NOT NULL AND state IN ('queued', 'unsure');
 CREATE INDEX job_load ON job (load_id);
 CREATE INDEX job_deadline ON job (upstream_id, deadline_at) WHERE state = 'queued' AND deadline_at IS NOT NULL;
 CREATE INDEX job_partition_deadline ON job (partition_id, deadline_at)
@@ -215,6 +214,19 @@ CREATE TABLE redirect (
     as_get INTEGER NOT NULL CHECK (as_get IN (0, 1)),  -- by GET and without a body
     away   INTEGER NOT NULL CHECK (away IN (0, 1))     -- it left the job's host: no credentials
 ) STRICT;
+
+-- The job that was last added with a key, which it holds while it is queued or unsure. The row stays until that
+-- job is gone, or the key another one's.
+CREATE TABLE dedupe_holder (
+    dedupe BLOB PRIMARY KEY CHECK (length(dedupe) = 16),
+    job_id INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- The same of large additions, until they are moved: these are the newer ones.
+CREATE TABLE dedupe_gathered (
+    dedupe BLOB PRIMARY KEY CHECK (length(dedupe) = 16),
+    job_id INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 -- Keys that stay taken after their job has ended: for ever (day -1), or for one UTC day.
 CREATE TABLE dedupe_mark (
@@ -248,6 +260,8 @@ CREATE TRIGGER job_moved AFTER UPDATE OF state ON job
         ON CONFLICT DO UPDATE SET jobs = jobs + 1;
 END;
 CREATE TRIGGER job_removed AFTER DELETE ON job BEGIN
+    DELETE FROM dedupe_holder WHERE dedupe = OLD.dedupe AND job_id = OLD.id;
+    DELETE FROM dedupe_gathered WHERE dedupe = OLD.dedupe AND job_id = OLD.id;
     UPDATE tally SET jobs = jobs - 1
         WHERE upstream_id = OLD.upstream_id AND load_id = OLD.load_id AND state = OLD.state;
 END;

@@ -294,6 +294,25 @@ fn no_row_is_left_of_calls_that_ended() {
     }
 }
 
+/// So many that their keys are gathered first.
+#[test]
+fn the_keys_of_a_large_addition_are_known_until_its_jobs_are_gone() {
+    const MANY: usize = 10_000;
+    let folder = Folder::new();
+    let w = folder.world(FREE, false);
+    let jobs: Vec<_> = (0..MANY).map(|_| w.job(&[])).collect();
+    assert_eq!(w.add_jobs(jobs.clone()).duplicates, 0);
+    assert_eq!(w.add_jobs(jobs.clone()).duplicates, MANY as u64);
+    assert_eq!(w.add_jobs(jobs[..5].to_vec()).duplicates, 5);
+    w.act(paceline::store::Filter::default(), paceline::store::Act::Cancel);
+    w.act(paceline::store::Filter::default(), paceline::store::Act::Prune);
+    let keys =
+        "SELECT (SELECT count(*) FROM dedupe_gathered) + (SELECT count(*) FROM dedupe_holder)";
+    let left: i64 = folder.connect().query_row(keys, [], |row| row.get(0)).unwrap();
+    assert_eq!(left, 0);
+    assert_eq!(w.add_jobs(jobs).duplicates, 0);
+}
+
 #[test]
 fn bodies_without_an_attempt_are_not_kept() {
     let folder = Folder::new();

@@ -54,6 +54,16 @@ CREATE TABLE call (
 
 CREATE INDEX call_partition ON call (partition_id);
 
+CREATE TABLE dedupe_gathered (
+    dedupe BLOB PRIMARY KEY CHECK (length(dedupe) = 16),
+    job_id INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE dedupe_holder (
+    dedupe BLOB PRIMARY KEY CHECK (length(dedupe) = 16),
+    job_id INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE dedupe_mark (
     dedupe BLOB NOT NULL CHECK (length(dedupe) = 16),
     day    INTEGER NOT NULL,
@@ -77,6 +87,8 @@ CREATE TRIGGER job_moved AFTER UPDATE OF state ON job
 END;
 
 CREATE TRIGGER job_removed AFTER DELETE ON job BEGIN
+    DELETE FROM dedupe_holder WHERE dedupe = OLD.dedupe AND job_id = OLD.id;
+    DELETE FROM dedupe_gathered WHERE dedupe = OLD.dedupe AND job_id = OLD.id;
     UPDATE tally SET jobs = jobs - 1
         WHERE upstream_id = OLD.upstream_id AND load_id = OLD.load_id AND state = OLD.state;
 END;
@@ -112,8 +124,6 @@ CREATE TABLE job (
 ) STRICT;
 
 CREATE INDEX job_deadline ON job (upstream_id, deadline_at) WHERE state = 'queued' AND deadline_at IS NOT NULL;
-
-CREATE UNIQUE INDEX job_dedupe ON job (dedupe) WHERE dedupe IS NOT NULL AND state IN ('queued', 'unsure');
 
 CREATE INDEX job_ended ON job (ended_at) WHERE ended_at IS NOT NULL;
 

@@ -8,9 +8,9 @@ use rusqlite::{Connection, OptionalExtension, named_params, params_from_iter};
 use super::instances::{Instances, to_json};
 use super::usage::stored;
 use super::writer::Txn;
-use super::{places, queries, sweep};
+use super::{dedupe, places, queries, sweep};
 use crate::clock::Timestamp;
-use crate::job::{Columns, JobState};
+use crate::job::{Columns, JobId, JobState};
 use crate::quota::decide::Usage;
 use crate::quota::rolling::Entries;
 use crate::quota::{Limit, LimitRule, Upstream};
@@ -170,32 +170,14 @@ pub(super) fn act(txn: &Txn<'_>, filter: &Filter, act: &Act) -> rusqlite::Result
         Act::Prune | Act::Cancel => Vec::new(),
         _ => touched(conn, &condition, &values)?,
     };
-    let now = Value::from(txn.now.store.as_nanos());
-    let (sql, own): (String, Vec<Value>) = match act {
-        Act::Cancel => (queries::act_end("cancelled", "cancelled"), vec![now]),
-        Act::Retry | Act::Resolve(Resolution::Queued) => {
-            let redirects = queries::forget_redirects(&condition);
-            let args = values.iter().cloned().chain([Value::from(most)]);
-            conn.execute(&redirects, params_from_iter(args))?;
-            (queries::ACT_RETRY.to_owned(), vec![now.clone(), now])
+    values.push(Value::from(most));
+    let changed = match change(txn, act)? {
+        Some((sql, mut args)) => {
+            args.append(&mut values);
+            conn.execute(&queries::act_where(&sql, &condition), params_from_iter(args))?
         }
-        Act::Resolve(Resolution::Done) => (queries::act_end("done", "resolved"), vec![now]),
-        Act::Resolve(Resolution::Failed) => (queries::act_end("failed", "resolved"), vec![now]),
-        Act::Set { priority, deadline_at, due_at } => queries::act_set(
-            *priority,
-            deadline_at.map(|at| at.map(Timestamp::as_nanos)),
-            due_at.map(Timestamp::as_nanos),
-        ),
-        Act::Prune => {
-            conn.execute(queries::STORE_SET_JOB_SEQ, [])?;
-            (queries::PRUNE.to_owned(), Vec::new())
-        }
+        None => queue_again(txn, &condition, &values)?,
     };
-    let sql = queries::act_where(&sql, &condition);
-    let mut args = own;
-    args.append(&mut values);
-    args.push(Value::from(most));
-    let changed = conn.execute(&sql, params_from_iter(args))?;
     for partition in partitions {
         if matches!(act, Act::Set { .. }) {
             sweep::expire_undue(txn, partition)?;
@@ -204,6 +186,49 @@ pub(super) fn act(txn: &Txn<'_>, filter: &Filter, act: &Act) -> rusqlite::Result
     }
     places::bump_news(conn)?;
     Ok(changed as u64)
+}
+
+/// What an act makes of each job, with the values before those of the condition. `None`: they are queued again.
+fn change(txn: &Txn<'_>, act: &Act) -> rusqlite::Result<Option<(String, Vec<Value>)>> {
+    let now = Value::from(txn.now.store.as_nanos());
+    Ok(Some(match act {
+        Act::Retry | Act::Resolve(Resolution::Queued) => return Ok(None),
+        Act::Cancel => (queries::act_end("cancelled", "cancelled"), vec![now]),
+        Act::Resolve(Resolution::Done) => (queries::act_end("done", "resolved"), vec![now]),
+        Act::Resolve(Resolution::Failed) => (queries::act_end("failed", "resolved"), vec![now]),
+        Act::Set { priority, deadline_at, due_at } => queries::act_set(
+            *priority,
+            deadline_at.map(|at| at.map(Timestamp::as_nanos)),
+            due_at.map(Timestamp::as_nanos),
+        ),
+        Act::Prune => {
+            txn.conn.execute(queries::STORE_SET_JOB_SEQ, [])?;
+            (queries::PRUNE.to_owned(), Vec::new())
+        }
+    }))
+}
+
+/// Queues jobs again, each at its own address; a job whose like is active by now stays as it is.
+fn queue_again(txn: &Txn<'_>, condition: &str, values: &[Value]) -> rusqlite::Result<usize> {
+    let conn = txn.conn;
+    let mut query = conn.prepare(&queries::jobs_to_queue(condition))?;
+    let jobs = query.query_map(params_from_iter(values), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let jobs = jobs.collect::<rusqlite::Result<Vec<(i64, Option<dedupe::Key>)>>>()?;
+    let mut queued = 0;
+    for (id, key) in jobs {
+        if let Some(key) = &key {
+            let holder = dedupe::holder(conn, key)?;
+            if holder.is_some_and(|other| other.is_active && other.job.0 != id) {
+                continue;
+            }
+            dedupe::take(conn, key, JobId(id), holder)?;
+        }
+        conn.prepare_cached(queries::REDIRECT_FORGET)?.execute([id])?;
+        let mut queue = conn.prepare_cached(queries::JOB_QUEUE_AGAIN)?;
+        queue.execute(named_params! { ":id": id, ":now": txn.now.store.as_nanos() })?;
+        queued += 1;
+    }
+    Ok(queued)
 }
 
 fn touched(conn: &Connection, condition: &str, values: &[Value]) -> rusqlite::Result<Vec<i64>> {

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use rusqlite::{OptionalExtension, named_params};
 use sha2::{Digest, Sha256};
 
+use super::dedupe::{Key, Keys};
 use super::instances::to_json;
 use super::places::Line;
 use super::usage::stored;
@@ -27,10 +28,11 @@ pub(super) fn add(
     load: &str,
     jobs: &[NewJob],
 ) -> rusqlite::Result<Added> {
-    let mut addition = Addition::new(txn, upstream, load)?;
+    let jobs: Vec<_> = jobs.iter().map(|job| (job, Line::Queue)).collect();
+    let (mut addition, spots) = Addition::new(txn, upstream, load, &jobs)?;
     let mut added = Added::default();
-    for job in jobs {
-        match addition.add(job, Line::Queue)? {
+    for ((job, _), spot) in jobs.iter().zip(&spots) {
+        match addition.add(job, spot)? {
             Fate::Added(id) => added.ids.push(id),
             Fate::Replaces(id) => {
                 added.ids.push(id);
@@ -51,11 +53,12 @@ pub(super) fn enter(
     load: &str,
     jobs: &[OwnedJob],
 ) -> rusqlite::Result<Vec<JobId>> {
-    let mut addition = Addition::new(txn, upstream, load)?;
+    let line = |owned: &OwnedJob| if owned.use_reserve { Line::Reserve } else { Line::Callers };
+    let lined: Vec<_> = jobs.iter().map(|owned| (&owned.job, line(owned))).collect();
+    let (mut addition, spots) = Addition::new(txn, upstream, load, &lined)?;
     let mut ids = Vec::with_capacity(jobs.len());
-    for owned in jobs {
-        let line = if owned.use_reserve { Line::Reserve } else { Line::Callers };
-        let (Fate::Added(id) | Fate::Replaces(id)) = addition.add(&owned.job, line)? else {
+    for (owned, spot) in jobs.iter().zip(&spots) {
+        let (Fate::Added(id) | Fate::Replaces(id)) = addition.add(&owned.job, spot)? else {
             continue;
         };
         let mut add = txn.conn.prepare_cached(queries::OWNED_ADD)?;
@@ -97,8 +100,15 @@ struct Addition<'t> {
     shape_of: HashMap<Request, usize>,
     /// Partitions that lost a job to a newer one.
     shrunk: BTreeSet<i64>,
-    /// The next job's number, where the table would give one out again.
-    next_id: Option<i64>,
+    next_id: i64,
+    keys: Keys,
+}
+
+/// Where a job belongs: its shape and its partition in the addition's lists, and what its like are told by.
+struct Spot {
+    shape: usize,
+    partition: usize,
+    key: Option<Key>,
 }
 
 /// A partition that got jobs, with the best priority and the earliest due instant of these.
@@ -126,33 +136,42 @@ impl Shape {
 }
 
 impl<'t> Addition<'t> {
-    fn new(txn: &'t Txn<'t>, upstream: &'t Upstream, load: &str) -> rusqlite::Result<Self> {
+    /// With the spots of its jobs, in their order.
+    fn new(
+        txn: &'t Txn<'t>,
+        upstream: &'t Upstream,
+        load: &str,
+        jobs: &[(&NewJob, Line)],
+    ) -> rusqlite::Result<(Self, Vec<Spot>)> {
         let upstream_id = places::upstream_id(txn.conn, &upstream.name)?;
         txn.conn.prepare_cached(queries::LOAD_ADD)?.execute(named_params! {
             ":name": load, ":now": txn.now.store.as_nanos(),
         })?;
-        let load_id =
-            txn.conn.prepare_cached(queries::LOAD_ID)?.query_row([load], |row| row.get(0))?;
-        Ok(Addition {
+        let mut load_id = txn.conn.prepare_cached(queries::LOAD_ID)?;
+        let mut next_id = txn.conn.prepare_cached(queries::STORE_NEXT_JOB)?;
+        let mut addition = Addition {
             txn,
             upstream,
             upstream_id,
-            load_id,
+            load_id: load_id.query_row([load], |row| row.get(0))?,
             partitions: Vec::new(),
             partition_of: HashMap::new(),
             shapes: Vec::new(),
             shape_of: HashMap::new(),
             shrunk: BTreeSet::new(),
-            next_id: txn
-                .conn
-                .query_row(queries::STORE_NEXT_JOB, [], |row| row.get(0))
-                .optional()?,
-        })
+            next_id: next_id.query_row([], |row| row.get(0))?,
+            keys: Keys::default(),
+        };
+        let spots = jobs.iter().map(|(job, line)| addition.spot(job, *line));
+        let spots = spots.collect::<rusqlite::Result<Vec<_>>>()?;
+        addition.keys = Keys::of(txn.conn, spots.iter().filter_map(|spot| spot.key))?;
+        Ok((addition, spots))
     }
 
     /// Counts the jobs, and finds the places of their partitions.
     fn finish(self, jobs: usize) -> rusqlite::Result<()> {
         self.count(jobs)?;
+        self.keys.save(self.txn.conn)?;
         for partition in self.partitions {
             let mut grown = self.txn.conn.prepare_cached(queries::PARTITION_GROWN)?;
             grown.execute(named_params! {
@@ -180,59 +199,59 @@ impl<'t> Addition<'t> {
         Ok(())
     }
 
-    fn add(&mut self, job: &NewJob, line: Line) -> rusqlite::Result<Fate> {
+    fn add(&mut self, job: &NewJob, spot: &Spot) -> rusqlite::Result<Fate> {
         let now = self.txn.now.store;
-        let (shape, partition) = (self.shape(&job.request)?, self.partition(&job.partition, line)?);
-        let (Some(shape), Some(at)) = (self.shapes.get(shape), self.partitions.get(partition))
-        else {
-            return Ok(Fate::Duplicate);
-        };
-        let dedupe = self.dedupe(job, &at.key, shape.body.as_ref());
         let mut withdrawn = None;
-        if let Some(key) = &dedupe {
+        if let Some(key) = &spot.key {
             if job.changed && self.is_unchanged(job, key)? {
                 return Ok(Fate::Duplicate);
             }
-            withdrawn = if job.replace { self.withdraw(key)? } else { None };
-            if withdrawn.is_none() && self.is_marked(job.dedupe, key)? {
+            let holder = self.keys.holder(key);
+            withdrawn = match holder {
+                Some(holder) if job.replace => self.withdraw(holder)?,
+                _ => None,
+            };
+            let is_taken = holder.is_some() || self.is_marked(job.dedupe, key)?;
+            if is_taken && withdrawn.is_none() {
                 return Ok(Fate::Duplicate);
             }
         }
+        let (Some(shape), Some(grown)) =
+            (self.shapes.get(spot.shape), self.partitions.get_mut(spot.partition))
+        else {
+            return Ok(Fate::Duplicate);
+        };
         let due_at = due_at(job, now, withdrawn.as_ref());
         let left = withdrawn.as_ref().filter(|_| job.keeps_priority);
         let priority = left.map_or(job.priority, |old| old.priority);
         let mut insert = self.txn.conn.prepare_cached(queries::JOB_ADD)?;
-        let added = insert.execute(named_params! {
-            ":id": self.next_id,
-            ":upstream": self.upstream_id, ":partition": at.id, ":load": self.load_id,
+        let id = JobId(self.next_id);
+        insert.execute(named_params! {
+            ":id": id.0,
+            ":upstream": self.upstream_id, ":partition": grown.id, ":load": self.load_id,
             ":shape": shape.id, ":url": job.request.url, ":columns": to_json(&job.columns),
             ":priority": priority, ":due": due_at.as_nanos(),
             ":deadline": job.deadline_at.map(Timestamp::as_nanos),
-            ":repeatable": job.repeatable, ":now": now.as_nanos(), ":dedupe": dedupe,
+            ":repeatable": job.repeatable, ":now": now.as_nanos(), ":dedupe": spot.key,
         })?;
-        if added == 0 {
-            return Ok(Fate::Duplicate);
-        }
-        let id = JobId(self.txn.conn.last_insert_rowid());
-        self.next_id = None;
-        if let Some(key) = &dedupe {
+        self.next_id += 1;
+        grown.priority = grown.priority.max(priority);
+        grown.due_at = grown.due_at.min(due_at);
+        grown.has_deadline |= job.deadline_at.is_some();
+        if let Some(key) = &spot.key {
+            self.keys.take(*key, id);
             self.mark(job.dedupe, key)?;
             self.note_lastmod(job, key, id)?;
-        }
-        if let Some(grown) = self.partitions.get_mut(partition) {
-            grown.priority = grown.priority.max(priority);
-            grown.due_at = grown.due_at.min(due_at);
-            grown.has_deadline |= job.deadline_at.is_some();
         }
         let Some(withdrawn) = withdrawn else { return Ok(Fate::Added(id)) };
         self.shrunk.insert(withdrawn.partition);
         Ok(Fate::Replaces(id))
     }
 
-    /// Ends one of that key that is queued and not running.
-    fn withdraw(&self, key: &[u8; 16]) -> rusqlite::Result<Option<Withdrawn>> {
+    /// Ends that job, where it is queued and not running.
+    fn withdraw(&self, job: JobId) -> rusqlite::Result<Option<Withdrawn>> {
         let mut withdraw = self.txn.conn.prepare_cached(queries::JOB_WITHDRAW)?;
-        let params = named_params! { ":dedupe": key, ":now": self.txn.now.store.as_nanos() };
+        let params = named_params! { ":id": job.0, ":now": self.txn.now.store.as_nanos() };
         let withdrawn = withdraw.query_row(params, |row| {
             Ok(Withdrawn {
                 partition: row.get("partition_id")?,
@@ -245,16 +264,24 @@ impl<'t> Addition<'t> {
     }
 
     /// Whether one of that key was added with the same lastmod, and did not come to nothing.
-    fn is_unchanged(&self, job: &NewJob, key: &[u8; 16]) -> rusqlite::Result<bool> {
+    fn is_unchanged(&self, job: &NewJob, key: &Key) -> rusqlite::Result<bool> {
         let mut seen = self.txn.conn.prepare_cached(queries::LASTMOD_SEEN)?;
         seen.exists(named_params! { ":dedupe": key, ":lastmod": job.lastmod })
     }
 
-    fn note_lastmod(&self, job: &NewJob, key: &[u8; 16], id: JobId) -> rusqlite::Result<()> {
+    fn note_lastmod(&self, job: &NewJob, key: &Key, id: JobId) -> rusqlite::Result<()> {
         let Some(lastmod) = &job.lastmod else { return Ok(()) };
         let mut note = self.txn.conn.prepare_cached(queries::LASTMOD_NOTE)?;
         note.execute(named_params! { ":dedupe": key, ":lastmod": lastmod, ":job": id.0 })?;
         Ok(())
+    }
+
+    /// The rows of its shape and its partition are made where there are none.
+    fn spot(&mut self, job: &NewJob, line: Line) -> rusqlite::Result<Spot> {
+        let (shape, partition) = (self.shape(&job.request)?, self.partition(&job.partition, line)?);
+        let body = self.shapes.get(shape).and_then(|shape| shape.body.as_ref());
+        let place = self.partitions.get(partition).map_or("", |partition| &partition.key);
+        Ok(Spot { shape, partition, key: self.key(job, place, body) })
     }
 
     /// Where the partition of these columns stands in the list; its row is made where there is none.
@@ -303,7 +330,7 @@ impl<'t> Addition<'t> {
     }
 
     /// What duplicates are told by: 16 bytes of a SHA-256 over the key's parts, each with its length.
-    fn dedupe(&self, job: &NewJob, partition: &str, body: Option<&Template>) -> Option<[u8; 16]> {
+    fn key(&self, job: &NewJob, partition: &str, body: Option<&Template>) -> Option<Key> {
         if job.dedupe == Dedupe::None {
             return None;
         }
@@ -334,13 +361,13 @@ impl<'t> Addition<'t> {
         }
     }
 
-    fn is_marked(&self, dedupe: Dedupe, key: &[u8; 16]) -> rusqlite::Result<bool> {
+    fn is_marked(&self, dedupe: Dedupe, key: &Key) -> rusqlite::Result<bool> {
         let Some(day) = self.mark_day(dedupe) else { return Ok(false) };
         let mut marked = self.txn.conn.prepare_cached(queries::DEDUPE_MARKED)?;
         marked.exists(named_params! { ":dedupe": key, ":day": day })
     }
 
-    fn mark(&self, dedupe: Dedupe, key: &[u8; 16]) -> rusqlite::Result<()> {
+    fn mark(&self, dedupe: Dedupe, key: &Key) -> rusqlite::Result<()> {
         let Some(day) = self.mark_day(dedupe) else { return Ok(()) };
         let mut mark = self.txn.conn.prepare_cached(queries::DEDUPE_MARK)?;
         mark.execute(named_params! { ":dedupe": key, ":day": day })?;

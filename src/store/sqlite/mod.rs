@@ -29,6 +29,7 @@ mod claim;
 mod contract;
 mod copies;
 mod count;
+mod dedupe;
 mod fields;
 mod health;
 mod heard;

@@ -48,9 +48,9 @@ pub(super) const STORE_BUMP_NEWS: &str = "UPDATE store SET news_seq = news_seq +
 pub(super) const STORE_SET_CALL_SEQ: &str = "UPDATE store SET call_seq = ?1 WHERE id = 1";
 pub(super) const STORE_SET_JOB_SEQ: &str =
     "UPDATE store SET job_seq = max(job_seq, (SELECT coalesce(max(id), 0) FROM job))";
-/// The number of the next job, where the table would give one out again.
-pub(super) const STORE_NEXT_JOB: &str = "SELECT job_seq + 1 FROM store
-    WHERE job_seq > (SELECT coalesce(max(id), 0) FROM job)";
+/// The number of the next job. No number is given out twice, also where the last jobs were pruned.
+pub(super) const STORE_NEXT_JOB: &str =
+    "SELECT max(job_seq, (SELECT coalesce(max(id), 0) FROM job)) + 1 FROM store";
 pub(super) const STORE_PEEK: &str = "SELECT block_seq, news_seq FROM store";
 pub(super) const STORE_BUMP_BLOCK: &str = "UPDATE store SET block_seq = block_seq + 1";
 
@@ -149,8 +149,22 @@ pub(super) const JOB_ADD: &str =
     "INSERT INTO job (id, upstream_id, partition_id, load_id, shape_id, url,
         columns, priority, due_at, deadline_at, repeatable, added_at, dedupe)
     VALUES (:id, :upstream, :partition, :load, :shape, :url,
-        :columns, :priority, :due, :deadline, :repeatable, :now, :dedupe)
-    ON CONFLICT DO NOTHING";
+        :columns, :priority, :due, :deadline, :repeatable, :now, :dedupe)";
+/// The job that was last added with a key, whether it is active, and whether its row is of those gathered:
+/// these are newer.
+pub(super) const DEDUPE_HOLDER: &str = "SELECT job_id,
+        EXISTS (SELECT 1 FROM job WHERE id = job_id AND (state = 'queued' OR state = 'unsure')), is_gathered
+    FROM (SELECT job_id, 1 AS is_gathered FROM dedupe_gathered WHERE dedupe = ?1
+          UNION ALL SELECT job_id, 0 FROM dedupe_holder WHERE dedupe = ?1) LIMIT 1";
+pub(super) const DEDUPE_TAKE: &str = "INSERT INTO dedupe_holder (dedupe, job_id)
+    VALUES (:dedupe, :job) ON CONFLICT DO UPDATE SET job_id = excluded.job_id";
+pub(super) const DEDUPE_GATHER: &str = "INSERT INTO dedupe_gathered (dedupe, job_id)
+    VALUES (:dedupe, :job) ON CONFLICT DO UPDATE SET job_id = excluded.job_id";
+pub(super) const DEDUPE_GATHERED: &str = "SELECT count(*) FROM dedupe_gathered";
+pub(super) const DEDUPE_MOVE: &str = "INSERT INTO dedupe_holder (dedupe, job_id)
+    SELECT dedupe, job_id FROM dedupe_gathered WHERE true ORDER BY dedupe
+    ON CONFLICT DO UPDATE SET job_id = excluded.job_id";
+pub(super) const DEDUPE_MOVED: &str = "DELETE FROM dedupe_gathered";
 /// A trigger would write each page that it touches to a journal of its own, job by job.
 pub(super) const TALLY_ADDED: &str = "INSERT INTO tally (upstream_id, load_id, state, jobs)
     VALUES (:upstream, :load, 'queued', :jobs) ON CONFLICT DO UPDATE SET jobs = jobs + excluded.jobs";
@@ -166,7 +180,7 @@ pub(super) const DEDUPE_MARK: &str =
 /// One that is queued and not running makes way for a newer one of its key.
 pub(super) const JOB_WITHDRAW: &str = "UPDATE job
     SET state = 'cancelled', ended_at = :now, reason = 'replaced', detail = 'a newer row took its place'
-    WHERE dedupe = :dedupe AND state IN ('queued', 'unsure') AND state = 'queued'
+    WHERE id = :id AND state = 'queued'
       AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)
     RETURNING partition_id, due_at, attempts, priority";
 pub(super) const LASTMOD_SEEN: &str = "SELECT 1 FROM lastmod_seen

@@ -53,7 +53,9 @@ const SCANS: &[(&str, &str)] = &[
     ("JOBS_UNSURE_SINCE_COPY", "all jobs, once after a restore"),
     ("HOLDS_UNTOLD", "all upstreams, and held partitions"),
     ("PRUNE", "a part of a statement"),
-    ("ACT_RETRY", "a part of a statement"),
+    ("DEDUPE_GATHERED", "counts the gathered keys, after an addition of thousands"),
+    ("DEDUPE_MOVE", "all gathered keys, once there are many"),
+    ("DEDUPE_MOVED", "all gathered keys, once there are many"),
 ];
 
 /// The constants of the file that are statements, with their names.

@@ -91,19 +91,18 @@ pub(in crate::store::sqlite) fn act_end(state: &str, reason: &str) -> String {
     format!("UPDATE job SET state = '{state}', ended_at = ?, reason = '{reason}'")
 }
 
-/// A job whose like is active again by now stays as it is; a deadline that has passed is dropped.
-pub(in crate::store::sqlite) const ACT_RETRY: &str =
-    "UPDATE OR IGNORE job SET state = 'queued', ended_at = NULL,
-    due_at = ?, failures = 0, refused_hard = 0, fields = NULL, limit_name = NULL, could_go_at = NULL,
-    deadline_at = CASE WHEN deadline_at <= ? THEN NULL ELSE deadline_at END";
+/// At most the last value's number.
+pub(in crate::store::sqlite) fn jobs_to_queue(condition: &str) -> String {
+    format!("SELECT id, dedupe FROM job WHERE {condition} AND {NOT_RUNNING} ORDER BY id LIMIT ?")
+}
+
+/// A deadline that has passed is dropped.
+pub(in crate::store::sqlite) const JOB_QUEUE_AGAIN: &str = "UPDATE job SET state = 'queued', ended_at = NULL,
+    due_at = :now, failures = 0, refused_hard = 0, fields = NULL, limit_name = NULL, could_go_at = NULL,
+    deadline_at = CASE WHEN deadline_at <= :now THEN NULL ELSE deadline_at END WHERE id = :id";
 
 /// Who is sent again begins at its own address.
-pub(in crate::store::sqlite) fn forget_redirects(condition: &str) -> String {
-    format!(
-        "DELETE FROM redirect WHERE job_id IN (SELECT id FROM job WHERE {condition} \
-         AND {NOT_RUNNING} ORDER BY id LIMIT ?)"
-    )
-}
+pub(in crate::store::sqlite) const REDIRECT_FORGET: &str = "DELETE FROM redirect WHERE job_id = ?1";
 
 /// What nobody waits for any more is sent by nobody: it was its owner's.
 pub(in crate::store::sqlite) const NOT_OWNED: &str =
