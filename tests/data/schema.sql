@@ -78,8 +78,7 @@ CREATE TABLE in_flight (
 
 CREATE INDEX in_flight_call ON in_flight (call_id);
 
-CREATE TRIGGER job_moved AFTER UPDATE OF state ON job
-    WHEN OLD.state <> NEW.state AND NOT (OLD.state = 'queued' AND NEW.state = 'done') BEGIN
+CREATE TRIGGER job_moved AFTER UPDATE OF could_go_at ON job WHEN OLD.state <> NEW.state BEGIN
     UPDATE tally SET jobs = jobs - 1
         WHERE upstream_id = OLD.upstream_id AND load_id = OLD.load_id AND state = OLD.state;
     INSERT INTO tally VALUES (NEW.upstream_id, NEW.load_id, NEW.state, 1)

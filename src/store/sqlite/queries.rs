@@ -1,6 +1,7 @@
 //! Every statement, named after the transition that uses it. Those of partitions are in `places`, of limits in `limits`,
 //! of callers in `callers`, of people's acts and looks in `people`. Values are bound by name, but for the conditions of
-//! filters, which are put together.
+//! filters, which are put together, and for the statements that each call runs: looking names up is a fiftieth of
+//! a call's time. These take their values in the order of the names.
 
 mod callers;
 mod limits;
@@ -69,7 +70,8 @@ pub(super) const COPY_TRUST: &str =
 /// Their partitions, before what may have been sent since the copy was made is taken out of the queue.
 pub(super) const PARTITIONS_NOT_REPEATABLE: &str =
     "SELECT DISTINCT partition_id FROM job WHERE state = 'queued' AND repeatable = 0";
-pub(super) const JOBS_UNSURE_SINCE_COPY: &str = "UPDATE job SET state = 'unsure', ended_at = :now,
+pub(super) const JOBS_UNSURE_SINCE_COPY: &str =
+    "UPDATE job SET state = 'unsure', ended_at = :now, could_go_at = NULL,
     detail = 'it may have been sent after the copy was made that this store was restored from'
     WHERE state = 'queued' AND repeatable = 0";
 
@@ -179,7 +181,8 @@ pub(super) const DEDUPE_MARK: &str =
     "INSERT INTO dedupe_mark (dedupe, day) VALUES (:dedupe, :day) ON CONFLICT DO NOTHING";
 /// One that is queued and not running makes way for a newer one of its key.
 pub(super) const JOB_WITHDRAW: &str = "UPDATE job
-    SET state = 'cancelled', ended_at = :now, reason = 'replaced', detail = 'a newer row took its place'
+    SET state = 'cancelled', ended_at = :now, reason = 'replaced', detail = 'a newer row took its place',
+        could_go_at = NULL
     WHERE id = :id AND state = 'queued'
       AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)
     RETURNING partition_id, due_at, attempts, priority";
@@ -204,9 +207,11 @@ pub(super) const HEAD_JOBS: &str =
     WHERE job.partition_id = :partition AND job.state = 'queued' AND job.priority = :priority
       AND job.due_at <= :now AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)
     ORDER BY job.due_at, job.id LIMIT :most";
+/// Values in order.
 pub(super) const CALL_ADD: &str = "INSERT INTO call
         (id, runner_id, partition_id, slot_at, expires_at, repeatable, marked, taken)
     VALUES (:id, :runner, :partition, :slot, :expires, :repeatable, :marked, :taken)";
+/// Values in order.
 pub(super) const RUNNING_ADD: &str =
     "INSERT INTO running (job_id, call_id, n) VALUES (:job, :call, :n)";
 pub(super) const CALL_MARK: &str = "UPDATE call SET marked = 1 WHERE id = ?1";
@@ -258,22 +263,30 @@ pub(super) const LOST: &str = "SELECT attempt.job_id, attempt.n, job.failures, j
     LEFT JOIN owned ON owned.job_id = job.id
     JOIN partition ON partition.id = job.partition_id
     WHERE attempt.call_id = ?1 AND attempt.reason IS NULL";
-pub(super) const ATTEMPT_ADD: &str = "INSERT INTO attempt (job_id, n, call_id, sent_at, ended_at,
-        status, reason, source, limit_name, hint_at, left_units, detail, redirect, connection)
-    VALUES (:job, :n, :call, :sent, :ended, :status, :reason, :source, :limit, :hint, :left, :detail,
-        :redirect, :connection)";
+/// Values in order.
+pub(super) const ATTEMPT_ADD: &str =
+    "INSERT INTO attempt (sent_at, ended_at, status, reason, source,
+        limit_name, hint_at, left_units, detail, redirect, connection, call_id, job_id, n)
+    VALUES (:sent, :ended, :status, :reason, :source,
+        :limit, :hint, :left, :detail, :redirect, :connection, :call, :job, :n)";
+/// Values in order, the same.
 pub(super) const ATTEMPT_COMPLETE: &str = "UPDATE attempt SET sent_at = :sent, ended_at = :ended,
     status = :status, reason = :reason, source = :source, limit_name = :limit, hint_at = :hint,
     left_units = :left, detail = :detail, redirect = :redirect, connection = :connection
     WHERE call_id = :call AND job_id = :job AND n = :n AND reason IS NULL";
 /// A job that is told to wait, and does not back off itself, keeps its place.
-pub(super) const JOB_AGAIN: &str = "UPDATE job SET state = 'queued', ended_at = NULL,
+pub(super) const JOB_AGAIN: &str =
+    "UPDATE job SET state = 'queued', ended_at = NULL, could_go_at = NULL,
     attempts = max(attempts, :n), failures = :failures, refused_hard = :hard,
     due_at = CASE WHEN :due > :now THEN :due ELSE min(due_at, :due) END,
     status = :status, reason = :reason, detail = :detail WHERE id = :id";
 pub(super) const REDIRECT_SET: &str = "INSERT INTO redirect (job_id, url, hops, as_get, away)
     VALUES (:job, :url, :hops, :as_get, :away) ON CONFLICT DO UPDATE SET url = excluded.url,
         hops = excluded.hops, as_get = excluded.as_get, away = excluded.away";
+/// A queued job, which the settle counts: a trigger would have SQLite keep a copy of each page that is changed.
+/// Values in order.
+pub(super) const JOB_DONE: &str = "UPDATE job SET state = 'done', attempts = max(attempts, :n),
+    ended_at = :now, status = :status, reason = :reason, detail = :detail, fields = :fields WHERE id = :id";
 pub(super) const JOB_END: &str = "UPDATE job SET state = :state, attempts = max(attempts, :n),
     ended_at = :now, status = :status, reason = :reason, detail = :detail, fields = :fields,
     could_go_at = :could_go, limit_name = :limit WHERE id = :id";
@@ -306,11 +319,13 @@ pub(super) const JOBS_COUNT_ATTEMPT: &str = "UPDATE job SET attempts = attempts 
     WHERE id IN (SELECT job_id FROM running WHERE call_id = ?1)";
 pub(super) const JOBS_OF_CALL: &str = "SELECT count(*) FROM running WHERE call_id = ?1";
 pub(super) const JOB_COLUMNS: &str = "SELECT columns FROM job WHERE id = ?1";
-pub(super) const JOBS_UNSURE: &str = "UPDATE job SET state = 'unsure', ended_at = :now,
+pub(super) const JOBS_UNSURE: &str =
+    "UPDATE job SET state = 'unsure', ended_at = :now, could_go_at = NULL,
     detail = 'it may have been sent before its process ended'
     WHERE id IN (SELECT job_id FROM running WHERE call_id = :call)";
 /// Those whose deadline has passed, with what was in their way until then.
-pub(super) const EXPIRE_DUE: &str = "UPDATE job SET state = 'expired', ended_at = :now,
+pub(super) const EXPIRE_DUE: &str =
+    "UPDATE job SET state = 'expired', ended_at = :now, could_go_at = NULL,
     reason = 'deadline',
     limit_name = (SELECT nullif(limit_name, '') FROM limit_instance
         JOIN partition ON waits_on = limit_instance.id WHERE partition.id = job.partition_id),

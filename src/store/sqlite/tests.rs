@@ -108,6 +108,20 @@ fn every_statement_of_a_transition_is_an_index_search() {
     }
 }
 
+/// By the trigger; but for jobs that are done, which the settle counts.
+#[test]
+fn every_move_of_a_job_is_counted() {
+    let moves = |sql: &str| sql.contains("UPDATE job") && sql.contains("SET state");
+    let counted = |sql: &str| sql.contains("could_go_at =");
+    let all = statements();
+    let moving: Vec<_> = all.iter().filter(|(_, sql)| moves(sql)).collect();
+    assert!(moving.len() > 10, "{} statements were found", moving.len());
+    for (name, sql) in moving {
+        assert!(counted(sql) != (name == "JOB_DONE"), "{name}: {sql}");
+    }
+    assert!(counted(&super::queries::act_end("cancelled", "cancelled")));
+}
+
 #[test]
 fn charges_are_synced_and_nothing_else() {
     let upstream = |limits: &str| {

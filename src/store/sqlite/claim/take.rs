@@ -1,6 +1,6 @@
 //! Jobs become a call, with its permits.
 
-use rusqlite::named_params;
+use rusqlite::{named_params, params};
 
 use super::group::Group;
 use super::turns::{Asked, HeadJob, Turn};
@@ -168,16 +168,19 @@ impl Round<'_> {
     fn record(&self, partition: i64, call: &Call, took: &Took) -> rusqlite::Result<()> {
         let conn = self.txn.conn;
         let taken = serde_json::to_string(&took.from).unwrap_or_default();
-        conn.prepare_cached(queries::CALL_ADD)?.execute(named_params! {
-            ":id": call.id.0, ":runner": self.wish.runner.0, ":partition": partition,
-            ":slot": call.slot_at.as_nanos(), ":expires": call.expires_at.as_nanos(),
-            ":repeatable": call.repeatable, ":marked": call.marked, ":taken": taken,
-        })?;
+        conn.prepare_cached(queries::CALL_ADD)?.execute(params![
+            call.id.0,
+            self.wish.runner.0,
+            partition,
+            call.slot_at.as_nanos(),
+            call.expires_at.as_nanos(),
+            call.repeatable,
+            call.marked,
+            taken,
+        ])?;
         let mut running = conn.prepare_cached(queries::RUNNING_ADD)?;
         for job in call.jobs() {
-            running.execute(named_params! {
-                ":job": job.id.0, ":call": call.id.0, ":n": job.attempt,
-            })?;
+            running.execute(params![job.id.0, call.id.0, job.attempt])?;
         }
         for instance in &took.flights {
             let mut add = conn.prepare_cached(queries::IN_FLIGHT_ADD)?;

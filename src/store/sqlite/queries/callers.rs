@@ -14,7 +14,7 @@ pub(in crate::store::sqlite) const OWNED_WITHDRAW: &str = "UPDATE job
     RETURNING partition_id";
 /// Those of a process that is gone.
 pub(in crate::store::sqlite) const OWNED_ORPHANS: &str = "UPDATE job
-    SET state = 'cancelled', ended_at = :now, reason = 'owner_gone',
+    SET state = 'cancelled', ended_at = :now, could_go_at = NULL, reason = 'owner_gone',
         detail = 'the process that waited for it ended'
     WHERE id IN (SELECT job_id FROM owned WHERE owner = :owner) AND state = 'queued'
     RETURNING partition_id";

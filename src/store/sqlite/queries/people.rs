@@ -88,7 +88,9 @@ pub(in crate::store::sqlite) fn act_where(act: &str, condition: &str) -> String 
 }
 
 pub(in crate::store::sqlite) fn act_end(state: &str, reason: &str) -> String {
-    format!("UPDATE job SET state = '{state}', ended_at = ?, reason = '{reason}'")
+    format!(
+        "UPDATE job SET state = '{state}', ended_at = ?, could_go_at = NULL, reason = '{reason}'"
+    )
 }
 
 /// At most the last value's number.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::named_params;
+use rusqlite::{named_params, params};
 use serde_json::Value;
 
 use super::part::{Part, Standing};
@@ -41,16 +41,24 @@ impl Settle<'_> {
         };
         let Said { status, reading, .. } = self.said(part);
         let left = self.left().filter(|_| !reading.reason.is_success());
-        self.txn.conn.prepare_cached(query)?.execute(named_params! {
-            ":job": part.job.0, ":n": part.n, ":call": self.settlement.call.0,
-            ":sent": self.settlement.sent_at.as_nanos(), ":ended": self.txn.now.store.as_nanos(),
-            ":status": status, ":reason": next.reason.name(),
-            ":source": reading.source, ":limit": reading.limit,
-            ":hint": reading.retry_at.map(|at| self.txn.now.to_store(at).as_nanos()),
-            ":left": left.map(stored),
-            ":detail": reading.detail, ":connection": self.settlement.connection,
-            ":redirect": self.settlement.redirect.as_ref().map(|redirect| &redirect.url),
-        })?;
+        let hint_at = reading.retry_at.map(|at| self.txn.now.to_store(at).as_nanos());
+        let redirect = self.settlement.redirect.as_ref().map(|redirect| &redirect.url);
+        self.txn.conn.prepare_cached(query)?.execute(params![
+            self.settlement.sent_at.as_nanos(),
+            self.txn.now.store.as_nanos(),
+            status,
+            next.reason.name(),
+            reading.source,
+            reading.limit,
+            hint_at,
+            left.map(stored),
+            reading.detail,
+            redirect,
+            self.settlement.connection,
+            self.settlement.call.0,
+            part.job.0,
+            part.n,
+        ])?;
         Ok(())
     }
 
@@ -124,10 +132,15 @@ impl Settle<'_> {
             true => None,
             false => serde_json::to_string(fields).ok(),
         };
+        let now = self.txn.now.store.as_nanos();
+        if part.queued && state == JobState::Done {
+            let mut done = self.txn.conn.prepare_cached(queries::JOB_DONE)?;
+            done.execute(params![part.n, now, status, reason.name(), detail, fields, part.job.0])?;
+            return Ok(());
+        }
         let mut end = self.txn.conn.prepare_cached(queries::JOB_END)?;
         end.execute(named_params! {
-            ":id": part.job.0, ":n": part.n, ":state": state.name(),
-            ":now": self.txn.now.store.as_nanos(), ":status": status,
+            ":id": part.job.0, ":n": part.n, ":state": state.name(), ":now": now, ":status": status,
             ":reason": reason.name(), ":detail": detail, ":fields": fields,
             ":could_go": late.map(|late| late.could_go_at.as_nanos()),
             ":limit": late.and_then(|late| late.limit),
