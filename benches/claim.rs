@@ -1,16 +1,20 @@
 //! A claim and the settle of what it gave: 1, 16 and 64 calls on SQLite, each limited by a rate that all
-//! share, with 1.2 million jobs queued in one partition, and in 100,000 (each with a rate of its own).
+//! share, with 1.2 million jobs queued in one partition, and in 100,000 (each with a rate of its own). Then with
+//! 10,000 jobs and no limit, and three: the difference is what three limits cost a call.
 //!
-//! `cargo bench --bench claim`; filling both queues takes a minute. BENCH_JOBS: fewer jobs.
+//! As many jobs are added before each round, so that the queue stays as long as it is.
+//!
+//! `cargo bench --bench claim`; filling both queues takes a minute. BENCH_JOBS: fewer jobs, 64 at least.
 
 #![expect(clippy::unwrap_used, reason = "a bench may panic")]
 
 #[path = "common/mod.rs"]
 mod common;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 
-use common::Queue;
+use common::{Queue, columns, job};
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use paceline::reading::{Reading, Reason};
@@ -28,6 +32,20 @@ static ONE: LazyLock<Mutex<Queue>> = LazyLock::new(|| Mutex::new(filled(SHARED.t
 static MANY: LazyLock<Mutex<Queue>> =
     LazyLock::new(|| Mutex::new(filled(format!("{SHARED}{OWN}"), 100_000)));
 
+/// A budget and a place in flight beside it: what an upstream usually declares.
+const THREE: &str = "[[limit]]\nname = \"day\"\nkind = \"budget\"\namount = 1000000000\nper = \"day\"\n\
+    time_zone = \"UTC\"\n[[limit]]\nname = \"places\"\nkind = \"concurrency\"\namount = 64\n";
+
+const FEW: usize = 10_000;
+
+static UNLIMITED: LazyLock<Mutex<Queue>> = LazyLock::new(|| Mutex::new(Queue::filled("", FEW, 1)));
+
+static LIMITED: LazyLock<Mutex<Queue>> =
+    LazyLock::new(|| Mutex::new(Queue::filled(&format!("{SHARED}{THREE}"), FEW, 1)));
+
+/// The number of the next job: beyond those that fill the queues.
+static NEXT: AtomicUsize = AtomicUsize::new(100_000_000);
+
 fn main() {
     divan::main();
 }
@@ -42,6 +60,16 @@ fn many_partitions(bencher: Bencher<'_, '_>, calls: usize) {
     round(bencher, &MANY, calls);
 }
 
+#[divan::bench(args = [16, 64])]
+fn no_limit(bencher: Bencher<'_, '_>, calls: usize) {
+    round(bencher, &UNLIMITED, calls);
+}
+
+#[divan::bench(args = [16, 64])]
+fn three_limits(bencher: Bencher<'_, '_>, calls: usize) {
+    round(bencher, &LIMITED, calls);
+}
+
 fn filled(limits: String, partitions: usize) -> Queue {
     let jobs = std::env::var("BENCH_JOBS").map_or(1_200_000, |jobs| jobs.parse().unwrap());
     Queue::filled(&limits, jobs, partitions)
@@ -49,7 +77,12 @@ fn filled(limits: String, partitions: usize) -> Queue {
 
 fn round(bencher: Bencher<'_, '_>, queue: &LazyLock<Mutex<Queue>>, calls: usize) {
     let queue = queue.lock().unwrap();
-    bencher.counter(ItemsCount::new(calls)).bench_local(|| {
+    let site = columns(&[("site", "s0")]);
+    let refill = || {
+        let first = NEXT.fetch_add(calls, Ordering::Relaxed);
+        queue.add((first..first + calls).map(|number| job(number, &site)).collect());
+    };
+    bencher.counter(ItemsCount::new(calls)).with_inputs(refill).bench_local_values(|()| {
         let wish = Claim::new(Arc::clone(&queue.upstream), queue.runner, calls);
         let claimed = queue.runtime.block_on(queue.store.claim(wish)).unwrap();
         assert_eq!(claimed.calls.len(), calls);

@@ -32,7 +32,9 @@ pub(super) fn release(
             places::wake_now(txn, from.instance)?;
         }
         settle::unprobe(txn, call)?;
-        settle::remove_call(txn, call)?;
+        for instance in settle::remove_call(txn, call)? {
+            places::wake_now(txn, instance)?;
+        }
         places::refresh_unanswered(txn, partition)?;
         places::bump_news(txn.conn)?;
     }

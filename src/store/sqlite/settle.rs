@@ -16,7 +16,7 @@ mod refund;
 pub(super) mod remaining;
 mod verdict;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rusqlite::named_params;
 
@@ -48,7 +48,7 @@ pub(super) fn settle(
     upstream: &Upstream,
     settlements: &[Settlement],
 ) -> rusqlite::Result<Vec<Settled>> {
-    let (mut partitions, mut done) = (BTreeMap::new(), Done::new());
+    let (mut partitions, mut sum) = (BTreeMap::new(), Sum::default());
     let upstream_id = places::upstream_id(txn.conn, &upstream.name)?;
     let mut all = Vec::with_capacity(settlements.len());
     for settlement in settlements {
@@ -56,14 +56,15 @@ pub(super) fn settle(
             Some(carried) => {
                 partitions.entry(carried.partition).or_insert(carried.answered);
                 body::keep(txn.conn, settlement, carried.parts.len())?;
-                Settle::new(txn, (upstream, upstream_id), settlement, carried)?.run(&mut done)?
+                Settle::new(txn, (upstream, upstream_id), settlement, carried)?.run(&mut sum)?
             }
             // It was settled before, or given back.
             None => nothing_moved(settlement.call),
         };
         all.push(settled);
     }
-    count_done(txn, upstream_id, &done)?;
+    count_done(txn, upstream_id, &sum.done)?;
+    sum.freed.iter().try_for_each(|instance| places::wake_now(txn, *instance))?;
     for (partition, answered) in &partitions {
         match answered {
             true => places::refresh(txn, *partition)?,
@@ -78,10 +79,16 @@ pub(super) fn settle(
     Ok(all)
 }
 
-/// Jobs that were queued and are done, by load: those that no trigger counts.
-type Done = BTreeMap<i64, i64>;
+/// What settles of one transaction come to together.
+#[derive(Default)]
+struct Sum {
+    /// Jobs that were queued and are done, by load: those that no trigger counts.
+    done: BTreeMap<i64, i64>,
+    /// Where a place came free.
+    freed: BTreeSet<i64>,
+}
 
-fn count_done(txn: &Txn<'_>, upstream_id: i64, done: &Done) -> rusqlite::Result<()> {
+fn count_done(txn: &Txn<'_>, upstream_id: i64, done: &BTreeMap<i64, i64>) -> rusqlite::Result<()> {
     for (load, jobs) in done {
         for query in [queries::TALLY_LESS, queries::TALLY_DONE] {
             let mut count = txn.conn.prepare_cached(query)?;
@@ -158,14 +165,14 @@ impl<'t> Settle<'t> {
         })
     }
 
-    fn run(mut self, done: &mut Done) -> rusqlite::Result<Settled> {
+    fn run(mut self, sum: &mut Sum) -> rusqlite::Result<Settled> {
         let block = self.block(self.index);
         let parts = std::mem::take(&mut self.carried.parts);
         let moves: Vec<Next> =
             parts.iter().map(|part| self.next_of(part, &block, &parts)).collect();
         crash::stop("next");
         self.give_back_unused(&parts, &moves)?;
-        remove_call(self.txn, self.settlement.call)?;
+        sum.freed.extend(remove_call(self.txn, self.settlement.call)?);
         self.hear()?;
         let mut settled = nothing_moved(self.settlement.call);
         let mut overtaken = true;
@@ -178,7 +185,7 @@ impl<'t> Settle<'t> {
                 Standing::Leased | Standing::Awaited => self.move_job(part, next)?,
             };
             if part.queued && end == SettleEnd::Ended(JobState::Done) {
-                *done.entry(part.load).or_default() += 1;
+                *sum.done.entry(part.load).or_default() += 1;
             }
             match settled.job {
                 None => (settled.job, settled.end) = (Some(part.job), end),
@@ -310,8 +317,9 @@ pub(super) fn unprobe(txn: &Txn<'_>, call: CallId) -> rusqlite::Result<Vec<i64>>
     Ok(probed)
 }
 
-/// Removes a call, with its lease and its places in flight, and wakes who waits for these.
-pub(super) fn remove_call(txn: &Txn<'_>, call: CallId) -> rusqlite::Result<()> {
+/// Removes a call, with its lease and its places in flight. Returns where these came free: who waits there is
+/// to be woken.
+pub(super) fn remove_call(txn: &Txn<'_>, call: CallId) -> rusqlite::Result<Vec<i64>> {
     let mut query = txn.conn.prepare_cached(queries::IN_FLIGHT_OF)?;
     let counted = query.query_map([call.0], |row| row.get::<_, i64>(0))?;
     let counted = counted.collect::<rusqlite::Result<Vec<_>>>()?;
@@ -321,8 +329,5 @@ pub(super) fn remove_call(txn: &Txn<'_>, call: CallId) -> rusqlite::Result<()> {
     for query in [queries::RUNNING_REMOVE, queries::CALL_REMOVE] {
         txn.conn.prepare_cached(query)?.execute([call.0])?;
     }
-    for instance in counted {
-        places::wake_now(txn, instance)?;
-    }
-    Ok(())
+    Ok(counted)
 }

@@ -119,7 +119,9 @@ fn lose_call(txn: &Txn<'_>, lost: &Lost, swept: &mut Swept) -> rusqlite::Result<
     }
     settle::unprobe(txn, lost.call)?;
     settle::remaining::lost(conn, lost.call)?;
-    settle::remove_call(txn, lost.call)?;
+    for instance in settle::remove_call(txn, lost.call)? {
+        places::wake_now(txn, instance)?;
+    }
     // Should the process live after all, it looks before it sends, and finds its lease gone.
     places::bump_block_seq(conn)?;
     places::bump_news(conn)?;
