@@ -17,7 +17,7 @@ use crate::job::{Columns, JobId, JobState};
 use crate::quota::Upstream;
 use crate::reading::{Reading, Reason};
 use crate::store::sqlite::HeldLock;
-use crate::store::{SettleEnd, Settled, Settlement, Store as _, StoreError};
+use crate::store::{Settled, Settlement, Store as _, StoreError};
 
 /// Of an answer whose end is not read, what is said of a permit that was dropped.
 const DROPPED: &str = "its permit was dropped before it was completed: it may have been sent";
@@ -262,10 +262,7 @@ impl Permit {
         let block = settled.block.as_ref().map(|block| now.to_wall(block.until));
         Ok(Verdict {
             job: self.job(),
-            state: match settled.end {
-                SettleEnd::Ended(state) => state,
-                SettleEnd::Again(_) | SettleEnd::Late => JobState::Queued,
-            },
+            state: settled.end.state(),
             reason: reading.reason,
             limit: settled.block.as_ref().and_then(|b| b.limit.clone()).or(reading.limit),
             detail: settled.hold.as_ref().map_or(reading.detail, |hold| hold.detail.clone()),

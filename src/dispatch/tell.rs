@@ -8,12 +8,9 @@ use crate::clock::Now;
 use crate::job::JobState;
 use crate::store::{SettleEnd, Settled};
 
-/// The state that a settle left a job in: its end, or `queued` where it goes again.
+/// The state that a settle left a job in; `queued` where it says nothing of it.
 pub(super) fn state(end: Option<&SettleEnd>) -> JobState {
-    match end {
-        Some(SettleEnd::Ended(state)) => *state,
-        Some(SettleEnd::Again(_) | SettleEnd::Late) | None => JobState::Queued,
-    }
+    end.map_or(JobState::Queued, |end| end.state())
 }
 
 /// One event for each job that the call carried, and one for whatever it split, closed or held.

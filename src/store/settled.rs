@@ -139,6 +139,16 @@ pub enum SettleEnd {
     Late,
 }
 
+impl SettleEnd {
+    /// The job's state: its end, or `queued` where it goes again.
+    pub fn state(self) -> JobState {
+        match self {
+            SettleEnd::Ended(state) => state,
+            SettleEnd::Again(_) | SettleEnd::Late => JobState::Queued,
+        }
+    }
+}
+
 /// A block that began.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocked {
