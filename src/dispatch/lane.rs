@@ -21,16 +21,16 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::RunError;
 use super::auth::Fetcher;
-use super::call::End;
+use super::call::{End, Way};
 use super::guard::Guard;
+use super::lead::Lead;
+use super::outage::Outage;
 use super::shared::Shared;
+use super::tell::Waits;
 use super::transport::Transport;
 use crate::clock::Timestamp;
 use crate::quota::{Limit, LimitRule, Upstream};
 use crate::store::{RunnerId, Store};
-
-/// The least time from a claim to its first slot: what it takes to commit it and hand it over.
-const LEAST_LEAD: Duration = Duration::from_millis(10);
 
 /// What succeeds at a pace is recorded so much later at most: each commit costs as much as some calls. What was
 /// not recorded when its process dies goes again.
@@ -47,8 +47,7 @@ pub(super) struct Lane<S, T> {
     store: S,
     shared: Arc<Shared>,
     upstream: Arc<Upstream>,
-    transport: Arc<T>,
-    guard: Arc<Mutex<Guard>>,
+    way: Arc<Way<S, T>>,
     runner: RunnerId,
     rng: StdRng,
     ended: UnboundedSender<End>,
@@ -57,22 +56,21 @@ pub(super) struct Lane<S, T> {
     unsettled: Vec<End>,
     unsettled_since: Timestamp,
     in_flight: usize,
-    lead: Duration,
+    lead: Lead,
     /// Whether asking the store for calls makes sense now.
     claim_due: bool,
     next_at: Option<Timestamp>,
     news: i64,
     looked_at: Timestamp,
     idle_since: Timestamp,
-    told_until: Option<Timestamp>,
+    waits: Waits,
     /// Only calls of other processes are out.
     awaits_others: bool,
     held_for_secret: bool,
     fetcher: Fetcher,
     /// Shared with each question that is out: what is left is being asked.
     asking: Arc<()>,
-    /// Since when the store has not answered.
-    trouble_since: Option<Timestamp>,
+    outage: Outage,
     is_active: bool,
 }
 
@@ -91,12 +89,21 @@ impl<S: Store, T: Transport> Lane<S, T> {
         shared.tokens.give_up(&upstream.name);
         let guard = Arc::new(Mutex::new(Guard::new(store.timeline())));
         let fetcher = Fetcher::new(Arc::clone(&shared.tokens), Arc::clone(&shared.secrets));
+        let way = Way {
+            store: store.clone(),
+            transport,
+            upstream: Arc::clone(&upstream),
+            secrets: Arc::clone(&shared.secrets),
+            tokens: Arc::clone(&shared.tokens),
+            guard,
+            leave: shared.leave.clone(),
+            tell: Arc::clone(&shared.tell),
+        };
         Lane {
             store,
             shared,
             upstream,
-            transport,
-            guard,
+            way: Arc::new(way),
             runner,
             rng,
             ended,
@@ -104,18 +111,18 @@ impl<S: Store, T: Transport> Lane<S, T> {
             unsettled: Vec::new(),
             unsettled_since: now,
             in_flight: 0,
-            lead: LEAST_LEAD,
+            lead: Lead::of_lane(),
             claim_due: true,
             next_at: None,
             news: 0,
             looked_at: now,
             idle_since: now,
-            told_until: None,
+            waits: Waits::default(),
             awaits_others: false,
             held_for_secret: false,
             fetcher,
             asking: Arc::default(),
-            trouble_since: None,
+            outage: Outage::default(),
             is_active: false,
         }
     }

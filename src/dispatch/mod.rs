@@ -7,6 +7,9 @@
 //! | `lane` | one upstream's loop: claims, settles, waits |
 //! | `call` | one call's way: its slot, its mark, the send, the reading |
 //! | `desk` | where a process waits with jobs of its own |
+//! | `lead` | how far ahead of a claim its first slot lies |
+//! | `outage` | a time in which the store cannot answer |
+//! | `reload` | a changed quota file is taken up |
 //! | `tell` | what a settled call means, as events |
 //! | `auth` | `${token}`: fetched, replaced before it expires |
 //! | `question` | the upstream is asked what is left |
@@ -22,8 +25,11 @@ pub(crate) mod desk;
 pub mod events;
 mod guard;
 mod lane;
+mod lead;
+mod outage;
 pub mod prepare;
 mod question;
+mod reload;
 mod shared;
 #[cfg(feature = "gateway")]
 pub(crate) mod stream;

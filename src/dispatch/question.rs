@@ -4,30 +4,19 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::auth::{Given, Owner, Tokens};
+use super::Event;
+use super::auth::{Given, Owner};
+use super::call::Way;
 use super::prepare::prepare_question;
 use super::transport::{Received, Transport};
-use super::{Event, Tell};
-use crate::quota::{QuotaCall, Upstream};
+use crate::quota::QuotaCall;
 use crate::reading::remaining::whole;
 use crate::reading::{Answer, read};
-use crate::secrets::Secrets;
 use crate::store::{QUOTA_PATIENCE, QuotaAnswer, QuotaQuestion, Store};
 
-/// What a question needs on its way.
-pub(super) struct Asker<S, T> {
-    pub store: S,
-    pub transport: Arc<T>,
-    pub upstream: Arc<Upstream>,
-    pub secrets: Arc<Secrets>,
-    /// Given out as to a call.
-    pub tokens: Arc<Tokens>,
-    pub tell: Tell,
-}
-
-impl<S: Store, T: Transport> Asker<S, T> {
+impl<S: Store, T: Transport> Way<S, T> {
     /// Asks at the slot, tells what came, and has the store take note of it.
-    pub async fn ask(self, question: QuotaQuestion) {
+    pub async fn ask(&self, question: QuotaQuestion) {
         let Some(quota) = self.upstream.quota_call.clone() else { return };
         let remaining = self.answer(&quota, &question).await;
         let answer = QuotaAnswer {
@@ -48,7 +37,7 @@ impl<S: Store, T: Transport> Asker<S, T> {
     }
 
     async fn answer(&self, quota: &QuotaCall, question: &QuotaQuestion) -> Result<u64, String> {
-        let token = self.token(question);
+        let token = self.token_of(question);
         let token = token.as_ref().map(|token| &*token.value);
         let prepared =
             prepare_question(&self.upstream, quota, &question.partition, &self.secrets, token);
@@ -62,7 +51,7 @@ impl<S: Store, T: Transport> Asker<S, T> {
     }
 
     /// The token of the partition's credential, where the upstream has any.
-    fn token(&self, question: &QuotaQuestion) -> Option<Given> {
+    fn token_of(&self, question: &QuotaQuestion) -> Option<Given> {
         let auth = self.upstream.auth.as_ref()?;
         let owner = Owner::of(&self.upstream, auth, question.partition.get("credential"));
         let now = self.store.now().store;

@@ -6,15 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::auth::Tokens;
+use super::outage::PATIENCE;
 use super::{Event, Leave, Report, RunOptions, Tell};
 use crate::clock::Timestamp;
 use crate::job::{JobId, JobState};
 use crate::quota::library::Library;
 use crate::secrets::Secrets;
 use crate::store::Swept;
-
-/// How long a run that was told to leave, or not to wait, waits for a store that cannot answer.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) struct Shared {
     pub options: RunOptions,

@@ -1,12 +1,13 @@
-//! What a settled call means, as events.
+//! What a settled call and a claim mean, as events.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use super::Event;
 use super::call::Sent;
-use crate::clock::Now;
+use crate::clock::{Now, Timestamp};
 use crate::job::JobState;
-use crate::store::{SettleEnd, Settled};
+use crate::store::{Claimed, SettleEnd, Settled};
 
 /// The state that a settle left a job in; `queued` where it says nothing of it.
 pub(super) fn state(end: Option<&SettleEnd>) -> JobState {
@@ -61,4 +62,37 @@ fn answered(upstream: &str, sent: &Sent, settled: &Settled) -> Vec<Event> {
         }
     });
     answered.collect()
+}
+
+/// A wait is told from this length on.
+const WORTH_TELLING: Duration = Duration::from_secs(1);
+
+/// Until when nothing goes, as it was told last.
+#[derive(Debug, Default)]
+pub(super) struct Waits {
+    told_until: Option<Timestamp>,
+}
+
+impl Waits {
+    /// That the clock was set, and that nothing goes for a while: each once.
+    pub fn claimed(
+        &mut self,
+        upstream: &str,
+        now: Now,
+        claimed: &Claimed,
+    ) -> impl Iterator<Item = Event> + use<> {
+        let stepped = claimed.stepped.map(|nanos| Event::ClockStepped { nanos });
+        stepped.into_iter().chain(self.waiting(upstream, now, claimed))
+    }
+
+    fn waiting(&mut self, upstream: &str, now: Now, claimed: &Claimed) -> Option<Event> {
+        let is_long = |at: &Timestamp| at.since(now.store) >= WORTH_TELLING;
+        let next_at = claimed.next_at.filter(is_long)?;
+        let is_new = claimed.calls.is_empty() && self.told_until.replace(next_at) != Some(next_at);
+        is_new.then(|| Event::Waiting {
+            upstream: upstream.to_owned(),
+            until: now.to_wall(next_at),
+            limit: claimed.limit.clone(),
+        })
+    }
 }

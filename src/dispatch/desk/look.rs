@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::seat::Word;
-use super::{Clerk, LOOK_INTERVAL};
+use super::{Clerk, House, LOOK_INTERVAL};
 use crate::clock::Timestamp;
 use crate::dispatch::prepare::missing_for_all;
+use crate::dispatch::reload::{Reloaded, reload};
 use crate::dispatch::transport::Transport;
 use crate::dispatch::{Event, call::Way};
 use crate::job::JobId;
@@ -95,20 +96,12 @@ impl<S: Store, T: Transport> Clerk<S, T> {
         if let Ok(swept) = self.house.store().sweep().await {
             self.claim_due |= swept.returned + swept.unsure + swept.expired > 0;
         }
-        let name = self.upstream.name.clone();
-        match self.house.library.reload(&name) {
-            Ok(None) => {}
-            Ok(Some(upstream)) => {
-                self.house.tokens.change(&upstream);
-                self.upstream = Arc::clone(&upstream);
-                self.way.send_modify(|way| *way = Arc::new(Way::of(way, upstream)));
-                self.claim_due = true;
-                (self.house.tell)(&Event::QuotaChanged { upstream: name, problem: None });
-            }
-            Err(error) => {
-                let problem = Some(error.to_string());
-                (self.house.tell)(&Event::QuotaChanged { upstream: name, problem });
-            }
+        let House { library, tokens, tell, .. } = &self.house;
+        if let Some(Reloaded { upstream, .. }) = reload(library, &self.upstream.name, tokens, tell)
+        {
+            self.upstream = Arc::clone(&upstream);
+            self.way.send_modify(|way| *way = Arc::new(Way::of(way, upstream)));
+            self.claim_due = true;
         }
     }
 }

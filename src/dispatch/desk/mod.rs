@@ -5,11 +5,15 @@
 //! | --- | --- |
 //! | `seat` | who waits: drop it, and its job is withdrawn |
 //! | `errand` | one job's way to its turn |
-//! | `exchange` | what goes to the store and comes from it |
+//! | `exchange` | what goes to the store together |
+//! | `answers` | what it said to that |
+//! | `guests` | those who have jobs here |
 //! | `look` | what those who still wait are told |
 
+mod answers;
 mod errand;
 mod exchange;
+mod guests;
 mod look;
 mod seat;
 
@@ -25,6 +29,9 @@ use tokio::sync::{oneshot, watch};
 use super::auth::{Fetcher, Owner, Tokens};
 use super::call::{Sent, Way};
 use super::guard::Guard;
+use super::lead::Lead;
+use super::outage::Outage;
+use super::tell::Waits;
 use super::transport::Transport;
 use super::{Leave, Tell};
 use crate::clock::Timestamp;
@@ -44,12 +51,6 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// After a claim that brought nothing, news is not listened to for so long.
 const REST: Duration = Duration::from_millis(5);
-
-/// How long after trouble the store is asked again.
-const TROUBLE_INTERVAL: Duration = Duration::from_millis(500);
-
-/// How long a desk that closes waits for a store that cannot answer.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A process that owns jobs, as the store knows it. Whose desks have all ended has left the store.
 #[derive(Debug)]
@@ -131,7 +132,7 @@ pub(super) struct Clerk<S, T> {
     withdrawals: Vec<Withdrawal>,
     fetcher: Fetcher,
     rng: StdRng,
-    lead: Duration,
+    lead: Lead,
     /// Calls were handed over too late since the last exchange.
     was_late: bool,
     claim_due: bool,
@@ -141,8 +142,8 @@ pub(super) struct Clerk<S, T> {
     rest_until: Timestamp,
     look: Look,
     look_at: Timestamp,
-    trouble_since: Option<Timestamp>,
-    told_until: Option<Timestamp>,
+    outage: Outage,
+    waits: Waits,
     closing: Option<oneshot::Sender<()>>,
     is_over: bool,
 }
@@ -178,7 +179,7 @@ impl<S: Store, T: Transport> Desk<S, T> {
             withdrawals: Vec::new(),
             fetcher,
             rng: StdRng::seed_from_u64(rand::random()),
-            lead: Duration::ZERO,
+            lead: Lead::of_desk(),
             was_late: false,
             claim_due: false,
             next_at: None,
@@ -186,8 +187,8 @@ impl<S: Store, T: Transport> Desk<S, T> {
             rest_until: Timestamp::EPOCH,
             look: Look::default(),
             look_at,
-            trouble_since: None,
-            told_until: None,
+            outage: Outage::default(),
+            waits: Waits::default(),
             closing: None,
             is_over: false,
         };

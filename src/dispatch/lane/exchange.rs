@@ -2,22 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use rand::RngExt;
 
-use super::{LEAST_LEAD, Lane};
-use crate::dispatch::call::{End, Lack, Way};
-use crate::dispatch::question::Asker;
+use super::Lane;
+use crate::dispatch::call::{End, Lack};
 use crate::dispatch::transport::Transport;
 use crate::dispatch::{Event, RunError};
-use crate::quota::LimitRule;
 use crate::store::views::MISSING_SECRET;
 use crate::store::{Call, Claim, Claimed, QuotaQuestion, SettleEnd, Settled, Store, StoreError};
-
-/// The lead grows up to this where calls are handed over late. It stays under the half horizon by which
-/// a rate's next slots are claimed ahead: else each claim would leave a gap.
-const MOST_LEAD: Duration = Duration::from_millis(100);
 
 /// Calls that may be out of a partition that was not answered.
 const UNANSWERED: usize = 4;
@@ -52,7 +45,7 @@ impl<S: Store, T: Transport> Lane<S, T> {
                 0 => Ok(None),
                 most => {
                     let (upstream, runner) = (Arc::clone(&self.upstream), self.runner);
-                    let (lead, unanswered) = (self.lead(), UNANSWERED);
+                    let (lead, unanswered) = (self.lead.of_claim(&upstream), UNANSWERED);
                     let wish = Claim { upstream, runner, most, lead, unanswered, owned: false };
                     self.store.claim(wish).await.map(Some)
                 }
@@ -67,7 +60,7 @@ impl<S: Store, T: Transport> Lane<S, T> {
         match trouble.into_iter().find_map(Result::err) {
             Some(error) => self.trouble(error).await,
             None => {
-                self.calm();
+                self.outage.is_over(&self.shared.tell);
                 Ok(())
             }
         }
@@ -113,7 +106,7 @@ impl<S: Store, T: Transport> Lane<S, T> {
     pub(super) async fn take_released(&mut self, unsent: Vec<End>) -> Result<(), StoreError> {
         let is_late = |end: &End| matches!(end, End::Unsent { handed_late: true, .. });
         if unsent.iter().any(is_late) {
-            self.lead = (self.lead * 2).min(MOST_LEAD);
+            self.lead.was_short();
         }
         let (mut without_secret, mut without_token) = (BTreeMap::new(), BTreeSet::new());
         for end in unsent {
@@ -135,16 +128,6 @@ impl<S: Store, T: Transport> Lane<S, T> {
             self.hold(partition, MISSING_SECRET, detail).await?;
         }
         self.await_tokens(without_token).await
-    }
-
-    /// Where no slot can be missed, none lies ahead.
-    pub(super) fn lead(&self) -> Duration {
-        let is_strict =
-            |rule: &LimitRule| matches!(rule, LimitRule::Rate(_) | LimitRule::Rolling(_));
-        match self.upstream.limits.iter().any(|limit| is_strict(&limit.rule)) {
-            true => self.lead,
-            false => Duration::ZERO,
-        }
     }
 
     pub(super) fn take_claimed(
@@ -169,7 +152,7 @@ impl<S: Store, T: Transport> Lane<S, T> {
         self.shared.count_unsent(claimed.expired, claimed.failed);
         self.tell_claimed(&claimed);
         if !claimed.calls.is_empty() {
-            self.lead = (self.lead - self.lead / 16).max(LEAST_LEAD);
+            self.lead.ease();
             self.idle_since = self.store.now().store;
         }
         for question in claimed.questions {
@@ -184,32 +167,15 @@ impl<S: Store, T: Transport> Lane<S, T> {
 
     /// What it comes to is the store's: a lane that has to leave does not wait for it.
     fn ask(&self, question: QuotaQuestion) {
-        let asker = Asker {
-            store: self.store.clone(),
-            transport: Arc::clone(&self.transport),
-            upstream: Arc::clone(&self.upstream),
-            secrets: Arc::clone(&self.shared.secrets),
-            tokens: Arc::clone(&self.shared.tokens),
-            tell: Arc::clone(&self.shared.tell),
-        };
-        let asking = Arc::clone(&self.asking);
+        let (way, asking) = (Arc::clone(&self.way), Arc::clone(&self.asking));
         tokio::spawn(async move {
-            asker.ask(question).await;
+            way.ask(question).await;
             drop(asking);
         });
     }
 
     pub(super) fn start(&mut self, call: Call) {
-        let way = Way {
-            store: self.store.clone(),
-            transport: Arc::clone(&self.transport),
-            upstream: Arc::clone(&self.upstream),
-            secrets: Arc::clone(&self.shared.secrets),
-            tokens: Arc::clone(&self.shared.tokens),
-            guard: Arc::clone(&self.guard),
-            leave: self.shared.leave.clone(),
-            tell: Arc::clone(&self.shared.tell),
-        };
+        let way = Arc::clone(&self.way);
         let random = self.rng.random();
         let ended = self.ended.clone();
         self.in_flight += 1;

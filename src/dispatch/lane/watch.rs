@@ -1,17 +1,16 @@
 //! What a lane looks at every now and then, and what it does while the store cannot answer.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use super::{LOOK_INTERVAL, Lane};
+use crate::dispatch::call::Way;
 use crate::dispatch::prepare::missing_for_all;
+use crate::dispatch::reload::{Reloaded, reload};
 use crate::dispatch::transport::Transport;
 use crate::dispatch::{Event, RunError};
 use crate::job::Columns;
 use crate::store::views::{MISSING_SECRET, NO_TOKEN};
 use crate::store::{Hold, Store, StoreError};
-
-/// How long after trouble the store is asked again.
-const TROUBLE_INTERVAL: Duration = Duration::from_millis(500);
 
 impl<S: Store, T: Transport> Lane<S, T> {
     /// Every now and then: has the quota file changed, is a missing secret there, is anything overdue?
@@ -21,21 +20,16 @@ impl<S: Store, T: Transport> Lane<S, T> {
             return Ok(());
         }
         self.looked_at = now;
-        let name = self.upstream.name.clone();
-        match self.shared.library.reload(&name) {
-            Ok(None) => {}
-            Ok(Some(upstream)) => {
-                let is_other_way = self.shared.tokens.change(&upstream);
-                self.upstream = upstream;
-                self.claim_due = true;
-                if is_other_way {
-                    self.try_store(Self::let_tokens_go).await?;
-                }
-                self.shared.tell(&Event::QuotaChanged { upstream: name, problem: None });
-            }
-            Err(error) => {
-                let problem = Some(error.to_string());
-                self.shared.tell(&Event::QuotaChanged { upstream: name, problem });
+        let shared = &self.shared;
+        let name = &self.upstream.name;
+        if let Some(Reloaded { upstream, is_other_way }) =
+            reload(&shared.library, name, &shared.tokens, &shared.tell)
+        {
+            self.way = Arc::new(Way::of(&self.way, Arc::clone(&upstream)));
+            self.upstream = upstream;
+            self.claim_due = true;
+            if is_other_way {
+                self.try_store(Self::let_tokens_go).await?;
             }
         }
         // A wait that nothing ends is looked at again all the same.
@@ -109,22 +103,12 @@ impl<S: Store, T: Transport> Lane<S, T> {
     /// The store cannot answer. Where that may pass, nothing new is sent until it does.
     pub(super) async fn trouble(&mut self, error: StoreError) -> Result<(), RunError> {
         let now = self.store.now();
-        let is_new = self.trouble_since.is_none();
-        let lasted = now.store.since(*self.trouble_since.get_or_insert(now.store));
+        let lasted = self.outage.lasts(now.store);
         if !error.may_pass() || self.shared.has_given_up(now.wall, lasted) {
             return Err(error.into());
         }
-        if is_new {
-            self.shared.tell(&Event::StoreTrouble { message: error.to_string() });
-        }
         self.claim_due = true;
-        self.store.timeline().sleep(TROUBLE_INTERVAL).await;
+        self.outage.sit_out(&error, self.store.timeline(), &self.shared.tell).await;
         Ok(())
-    }
-
-    pub(super) fn calm(&mut self) {
-        if self.trouble_since.take().is_some() {
-            self.shared.tell(&Event::StoreBack);
-        }
     }
 }
