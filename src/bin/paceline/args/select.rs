@@ -1,6 +1,7 @@
 //! Which jobs a command is about.
 
 use clap::Args;
+use paceline::clock::{Now, Timestamp};
 use paceline::job::{Columns, JobId, JobState};
 use paceline::quota::declare::meant;
 use paceline::reading::Reason;
@@ -34,6 +35,18 @@ impl std::str::FromStr for Pair {
 /// Pairs as columns; the last of one name counts.
 pub fn columns(pairs: &[Pair]) -> Columns {
     pairs.iter().map(|pair| (pair.name.clone(), pair.value.clone())).collect()
+}
+
+/// The instant (wall time) that `--since` means.
+///
+/// # Errors
+///
+/// A local time that clocks leap over there.
+pub fn since(since: Option<Moment>, times: &Times) -> anyhow::Result<Option<Timestamp>> {
+    match since.map(|moment| moment.gone(times)) {
+        Some(None) => wrong("--since is at no instant of this zone"),
+        since => Ok(since.flatten()),
+    }
 }
 
 /// Reasons that are no reading of an answer.
@@ -89,16 +102,8 @@ impl Select {
     }
 
     /// The filter; `since` becomes store time by `to_store`.
-    pub fn filter(
-        &self,
-        ids: &[i64],
-        times: &Times,
-        now: paceline::clock::Now,
-    ) -> anyhow::Result<Filter> {
-        let since = match self.since.map(|moment| moment.gone(times)) {
-            Some(None) => return wrong("--since is at no instant of this zone"),
-            since => since.flatten().map(|at| now.to_store(at)),
-        };
+    pub fn filter(&self, ids: &[i64], times: &Times, now: Now) -> anyhow::Result<Filter> {
+        let since = since(self.since, times)?.map(|at| now.to_store(at));
         Ok(Filter {
             ids: ids.iter().copied().map(JobId).collect(),
             load: self.load.clone(),

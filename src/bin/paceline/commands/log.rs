@@ -13,9 +13,9 @@ use paceline::store::{AttemptFilter, Filter, Store as _};
 use super::act::check_names;
 use super::why::LOST;
 use crate::args::look::LogArgs;
-use crate::args::select::columns;
+use crate::args::select::{columns, since};
 use crate::context::Context;
-use crate::exit::{Exit, wrong};
+use crate::exit::Exit;
 use crate::render::text::visible;
 use crate::render::time::Times;
 
@@ -38,10 +38,7 @@ pub async fn run(args: LogArgs, context: &Context) -> anyhow::Result<Exit> {
     };
     check_names(&jobs, &store, context).await?;
     let times = context.times();
-    let since = match args.since.map(|moment| moment.gone(&times)) {
-        Some(None) => return wrong("--since is at no instant of this zone"),
-        since => since.flatten(),
-    };
+    let since = since(args.since, &times)?;
     let filter = AttemptFilter {
         upstreams,
         url: args.url,

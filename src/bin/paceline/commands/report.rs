@@ -13,8 +13,9 @@ use serde_json::Value;
 
 use super::log::PAGE;
 use crate::args::look::ReportArgs;
+use crate::args::select::since;
 use crate::context::Context;
-use crate::exit::{Exit, wrong};
+use crate::exit::Exit;
 use crate::render::text::{count, visible};
 use crate::render::time::Times;
 
@@ -25,10 +26,7 @@ const CONNECTIONS: usize = 10;
 pub async fn run(args: ReportArgs, context: &Context) -> anyhow::Result<Exit> {
     let store = context.look()?;
     let times = context.times();
-    let since = match args.since.map(|moment| moment.gone(&times)) {
-        Some(None) => return wrong("--since is at no instant of this zone"),
-        since => since.flatten(),
-    };
+    let since = since(args.since, &times)?;
     let names = match &args.upstream {
         Some(name) => {
             context.check_name(&store, name).await?;

@@ -34,7 +34,7 @@ use paceline::store::sqlite::SqliteStore;
 use super::answers::lost;
 use super::lacks::lacks;
 use crate::args::add::{AddArgs, DedupeRule};
-use crate::args::select::columns;
+use crate::args::select::{self, columns};
 use crate::context::Context;
 use crate::exit::{Exit, wrong};
 use crate::render::time::{Moment, Times};
@@ -102,11 +102,8 @@ fn check_changed(args: &AddArgs) -> anyhow::Result<()> {
 }
 
 fn since(args: &AddArgs, times: Times) -> anyhow::Result<Option<Since>> {
-    let Some(moment) = args.since else { return Ok(None) };
-    match moment.gone(&times) {
-        Some(at) => Ok(Some(Since { at, times })),
-        None => wrong("--since is at no instant of this zone"),
-    }
+    let at = select::since(args.since, &times)?;
+    Ok(at.map(|at| Since { at, times }))
 }
 
 /// A planner for each upstream, by name.
