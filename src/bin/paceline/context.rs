@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chrono_tz::Tz;
-use etcetera::BaseStrategy as _;
+use paceline::client::usual_store;
 use paceline::clock::{Clock as _, SystemClock, Timestamp};
 use paceline::quota::Upstream;
 use paceline::quota::library::{Library, LibraryError};
@@ -200,9 +200,7 @@ fn given(store: &OsString) -> anyhow::Result<PathBuf> {
 }
 
 fn usual() -> anyhow::Result<PathBuf> {
-    let strategy = etcetera::choose_base_strategy().map_err(|error| {
-        Usage(format!("no home folder for the store ({error}); choose a file with --store"))
-    })?;
-    let folder = strategy.state_dir().unwrap_or_else(|| strategy.data_dir());
-    Ok(folder.join("paceline").join("store.db"))
+    usual_store().ok_or_else(|| {
+        Usage("no home folder for the store; choose a file with --store".to_owned()).into()
+    })
 }
