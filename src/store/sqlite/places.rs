@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, OptionalExtension, named_params};
+use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
 use super::instances::from_json;
 use super::queries;
@@ -95,20 +95,22 @@ pub(super) struct HeldRow {
     pub until: Option<Timestamp>,
 }
 
+impl HeldRow {
+    /// Of the `held_...` columns of a row; `None`: it is not held.
+    pub fn read(row: &Row<'_>, until: Option<Timestamp>) -> rusqlite::Result<Option<HeldRow>> {
+        let at: Option<i64> = row.get("held_at")?;
+        let Some(at) = at.map(Timestamp::from_nanos) else { return Ok(None) };
+        let detail: Option<String> = row.get("held_detail")?;
+        let (reason, detail) = (row.get("held_reason")?, detail.unwrap_or_default());
+        Ok(Some(HeldRow { at, reason, detail, until }))
+    }
+}
+
 pub(super) fn upstream(conn: &Connection, name: &str) -> rusqlite::Result<Option<UpstreamRow>> {
     let mut query = conn.prepare_cached(queries::UPSTREAM)?;
     query
         .query_row([name], |row| {
-            let at: Option<i64> = row.get("held_at")?;
-            let held = match at {
-                Some(at) => Some(HeldRow {
-                    at: Timestamp::from_nanos(at),
-                    reason: row.get("held_reason")?,
-                    detail: row.get::<_, Option<String>>("held_detail")?.unwrap_or_default(),
-                    until: None,
-                }),
-                None => None,
-            };
+            let held = HeldRow::read(row, None)?;
             let side = Side::of(row.get("side")?);
             Ok(UpstreamRow { id: row.get("id")?, quota: row.get("quota")?, held, side })
         })

@@ -420,16 +420,8 @@ pub(super) struct PartitionRow {
 
 impl PartitionRow {
     pub fn read(row: &Row<'_>) -> rusqlite::Result<PartitionRow> {
-        let at: Option<i64> = row.get("held_at")?;
-        let held = match at {
-            Some(at) => Some(places::HeldRow {
-                at: Timestamp::from_nanos(at),
-                reason: row.get("held_reason")?,
-                detail: row.get::<_, Option<String>>("held_detail")?.unwrap_or_default(),
-                until: row.get::<_, Option<i64>>("held_until")?.map(Timestamp::from_nanos),
-            }),
-            None => None,
-        };
+        let until = row.get::<_, Option<i64>>("held_until")?.map(Timestamp::from_nanos);
+        let held = places::HeldRow::read(row, until)?;
         Ok(PartitionRow {
             id: row.get("id")?,
             key: from_json(&row.get::<_, String>("key")?),
