@@ -185,7 +185,6 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// Gives calls back unsent, with their slots and units, newest first.
     fn release(
         &self,
-        upstream: Arc<Upstream>,
         releases: Vec<Release>,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 

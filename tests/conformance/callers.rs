@@ -226,7 +226,7 @@ pub fn who_gives_up_gets_no_call<S: Store>(make: Make<'_, S>) {
     assert_eq!(w.state(jobs[0]), JobState::Running, "its call is out: that ends it");
     assert_eq!(w.state(jobs[1]), JobState::Cancelled);
     let release = Release { call: call.id, why: ReleaseWhy::Drained };
-    w.wait(c.store.release(Arc::clone(&w.upstream), vec![release])).unwrap();
+    w.wait(c.store.release(vec![release])).unwrap();
     w.wait(c.store.withdraw(c.runner, vec![gone(jobs[0])])).unwrap();
     assert_eq!(ids(&c.claim(&w, 9)), jobs[2..]);
     assert!(w.attempts(jobs[0]).is_empty());

@@ -307,7 +307,7 @@ impl<S: Store> World<S> {
 
     pub fn release(&self, calls: &[Call], why: ReleaseWhy) {
         let releases = calls.iter().map(|call| Release { call: call.id, why }).collect();
-        self.wait(self.store.release(Arc::clone(&self.upstream), releases)).unwrap();
+        self.wait(self.store.release(releases)).unwrap();
     }
 
     pub fn sweep(&self) -> Swept {

@@ -120,7 +120,7 @@ impl<S: Store, T: Transport> Clerk<S, T> {
         if releases.is_empty() {
             return Ok(());
         }
-        self.house.store().release(Arc::clone(&self.upstream), releases.to_vec()).await
+        self.house.store().release(releases.to_vec()).await
     }
 
     async fn withdraw(&self, withdrawals: &[Withdrawal]) -> Result<(), StoreError> {

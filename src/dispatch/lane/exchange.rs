@@ -37,7 +37,7 @@ impl<S: Store, T: Transport> Lane<S, T> {
         let release = async {
             match releases.is_empty() {
                 true => Ok(()),
-                false => self.store.release(Arc::clone(&self.upstream), releases).await,
+                false => self.store.release(releases).await,
             }
         };
         let claim = async {

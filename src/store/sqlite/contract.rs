@@ -97,12 +97,8 @@ impl Store for SqliteStore {
         marked
     }
 
-    async fn release(
-        &self,
-        upstream: Arc<Upstream>,
-        releases: Vec<Release>,
-    ) -> Result<(), StoreError> {
-        let work = move |txn: &Txn<'_>| release::release(txn, &upstream, &releases);
+    async fn release(&self, releases: Vec<Release>) -> Result<(), StoreError> {
+        let work = move |txn: &Txn<'_>| release::release(txn, &releases);
         self.inner.writer.write_calls(Durability::Normal, work).await
     }
 

@@ -8,14 +8,9 @@ use super::writer::Txn;
 use super::{places, queries, settle};
 use crate::clock::Now;
 use crate::job::CallId;
-use crate::quota::Upstream;
 use crate::store::{Release, RunnerId, Withdrawal};
 
-pub(super) fn release(
-    txn: &Txn<'_>,
-    _upstream: &Upstream,
-    releases: &[Release],
-) -> rusqlite::Result<()> {
+pub(super) fn release(txn: &Txn<'_>, releases: &[Release]) -> rusqlite::Result<()> {
     // Newest first: slots taken one after another unwind one after another.
     let mut calls: Vec<CallId> = releases.iter().map(|release| release.call).collect();
     calls.sort_unstable_by(|a, b| b.cmp(a));
