@@ -59,13 +59,6 @@ impl Windows {
         self.0.get(&start).copied().unwrap_or_default()
     }
 
-    /// Drops windows in which nothing was sent since `before` (store time). A window that is still
-    /// open, or that the wall clock may yet be set back to, must keep its count: `before` should lie
-    /// several windows in the past.
-    pub fn forget(&mut self, before: Timestamp) {
-        self.0.retain(|start, window| window.last_at.unwrap_or(*start) >= before);
-    }
-
     /// Gives `units` back to the window that starts then.
     pub fn give_back(&mut self, start: Timestamp, units: u64) {
         if let Some(window) = self.0.get_mut(&start) {
@@ -269,15 +262,5 @@ mod tests {
         // Set right again, the window that was charged as tomorrow's has its count.
         let tomorrow = Now::same(real + day);
         assert_eq!(budget.left(&windows, tomorrow, tomorrow.store), 0);
-    }
-
-    #[test]
-    fn windows_long_past_are_forgotten() {
-        let (budget, mut windows) = (budget(9), Windows::default());
-        for text in ["2026-06-01T12:00:00Z", "2026-06-02T12:00:00Z", "2026-06-03T12:00:00Z"] {
-            budget.charge(&mut windows, now(text), at(text), 1);
-        }
-        windows.forget(at("2026-06-02T12:00:00Z"));
-        assert_eq!(windows.0.len(), 2);
     }
 }

@@ -143,11 +143,6 @@ impl Rolling {
         entries.add(slot, cost);
         entries.merge();
     }
-
-    /// The instant from which nothing sent counts any more; `None` where nothing was sent.
-    pub fn idle_at(&self, entries: &Entries) -> Option<Timestamp> {
-        entries.0.last().map(|(sent_at, _)| *sent_at + self.life())
-    }
 }
 
 #[cfg(test)]
@@ -183,7 +178,6 @@ mod tests {
         assert_eq!(limit.earliest(&entries, at(20), 3), None);
         assert_eq!(limit.earliest(&entries, at(200), 2), Some(at(200)));
         assert_eq!(limit.left(&entries, at(110)), 1);
-        assert_eq!(limit.idle_at(&entries), Some(at(115)));
     }
 
     #[test]
