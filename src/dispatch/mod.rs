@@ -400,3 +400,6 @@ fn joined(ended: Result<Result<(), RunError>, tokio::task::JoinError>) -> Result
         },
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,8 @@
 
 pub mod claimed;
 pub mod error;
+#[cfg(test)]
+pub(crate) mod faulty;
 pub mod filter;
 pub mod owned;
 pub mod retention;
