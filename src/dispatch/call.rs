@@ -15,7 +15,7 @@ use crate::clock::Timestamp;
 use crate::crash;
 use crate::job::{Columns, JobId};
 use crate::next::Token;
-use crate::quota::{LimitRule, Upstream};
+use crate::quota::{LimitRule, StoreFailure, Upstream};
 use crate::reading::{Reading, Reason};
 use crate::secrets::Secrets;
 use crate::store::{Call, ClaimedJob, Release, ReleaseWhy, Settlement, Store};
@@ -206,9 +206,7 @@ impl<S: Store, T: Transport> Way<S, T> {
             if call.deadline_passed(now) {
                 return Err(ReleaseWhy::Expired);
             }
-            let seq = self.store.block_seq().map_err(|_| ReleaseWhy::Blocked)?;
-            // What cannot be found out counts as blocked.
-            if seq != call.block_seq && self.store.is_blocked(call.id).await.unwrap_or(true) {
+            if self.is_blocked(call).await {
                 return Err(ReleaseWhy::Blocked);
             }
             let passed = {
@@ -219,6 +217,28 @@ impl<S: Store, T: Transport> Way<S, T> {
                 Ok(()) => return Ok(()),
                 Err(wait) if now + wait > latest => return Err(ReleaseWhy::Forfeited),
                 Err(wait) => timeline.sleep(wait).await,
+            }
+        }
+    }
+
+    /// Whether a block was written since the call was claimed that stands in its way. What cannot be found out
+    /// counts as one, unless `[when_store_fails]` has it otherwise.
+    async fn is_blocked(&self, call: &Call) -> bool {
+        let blocked = match self.store.block_seq() {
+            Ok(seq) if seq == call.block_seq => Ok(false),
+            Ok(_) => self.store.is_blocked(call.id).await,
+            Err(error) => Err(error),
+        };
+        match (blocked, self.upstream.when_store_fails) {
+            (Ok(blocked), _) => blocked,
+            (Err(_), StoreFailure::Closed) => true,
+            (Err(error), StoreFailure::Static) => {
+                (self.tell)(&Event::StoreFallback {
+                    upstream: self.upstream.name.clone(),
+                    job: call.job.id,
+                    message: error.to_string(),
+                });
+                false
             }
         }
     }

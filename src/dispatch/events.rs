@@ -20,6 +20,7 @@
 //! | [`Event::ClockStepped`] | somebody set the wall clock |
 //! | [`Event::StoreTrouble`] | the store could not answer; nothing new is sent until it does |
 //! | [`Event::StoreBack`] | the store answers again |
+//! | [`Event::StoreFallback`] | the store could not say whether a call may leave, and it leaves (`policy = "static"`) |
 //! | [`Event::Pruned`] | jobs that `[keep]` no longer keeps were removed |
 //! | [`Event::Draining`] | the runner leaves: nothing new is sent, what is in flight is awaited |
 
@@ -182,6 +183,16 @@ pub enum Event {
     },
     /// The store answers again.
     StoreBack,
+    /// The store could not say whether a claimed call was closed since, and it leaves all the same, as
+    /// `[when_store_fails]` has it.
+    StoreFallback {
+        /// The upstream.
+        upstream: String,
+        /// The job.
+        job: JobId,
+        /// What the store said.
+        message: String,
+    },
     /// Jobs past the age that `[keep]` declares were removed.
     Pruned {
         /// How many.

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use super::call::{Unready, Way};
 use super::desk::{Desk, Enrolled, Errand, House};
+use super::guard::Guard;
 use super::prepare::Prepared;
 use super::transport::{NoAnswer, Received, Transport};
 use super::{Event, Tell};
@@ -19,7 +21,7 @@ use crate::quota::{Upstream, declare};
 use crate::secrets::Secrets;
 use crate::store::faulty::Faulty;
 use crate::store::sqlite::{Options, SqliteStore};
-use crate::store::{Filter, OwnedJob, Store};
+use crate::store::{Call, Claim, Filter, OwnedJob, ReleaseWhy, Serves, Store};
 
 /// Nothing ever comes back.
 struct Silence;
@@ -78,6 +80,29 @@ impl World {
             tell: self.tell(),
         }
     }
+
+    /// A call that was claimed.
+    async fn claimed(&self) -> Call {
+        let (runner, _) = self.store.register(Serves::Queue(Vec::new())).await.unwrap();
+        let (upstream, jobs) = (Arc::clone(&self.upstream), vec![self.job()]);
+        self.store.add(Arc::clone(&upstream), "load".to_owned(), jobs).await.unwrap();
+        let claimed = self.store.claim(Claim::new(upstream, runner, 1)).await.unwrap();
+        claimed.calls.into_iter().next().unwrap()
+    }
+
+    /// The way of a call whose store does not say whether anything is blocked.
+    fn way(&self) -> Way<Faulty<SqliteStore>, Silence> {
+        Way {
+            store: Faulty::new(self.store.clone(), |what| what == "block_seq"),
+            transport: Arc::new(Silence),
+            upstream: Arc::clone(&self.upstream),
+            secrets: Arc::new(Secrets::new()),
+            tokens: Arc::default(),
+            guard: Arc::new(Mutex::new(Guard::new(self.store.timeline()))),
+            leave: watch::channel(false).1,
+            tell: self.tell(),
+        }
+    }
 }
 
 #[tokio::test]
@@ -109,4 +134,23 @@ async fn a_job_is_entered_once_though_another_load_could_not_be() {
     let told = world.told.lock().unwrap();
     let is_trouble = |event: &&Event| matches!(event, Event::StoreTrouble { .. });
     assert_eq!(told.iter().filter(is_trouble).count(), 1);
+}
+
+#[tokio::test]
+async fn what_was_claimed_stays_where_the_store_cannot_say_whether_it_may_leave() {
+    let world = World::new("");
+    let call = world.claimed().await;
+    let Err(Unready::Unsent { why, .. }) = world.way().ready(&call).await else {
+        panic!("it leaves")
+    };
+    assert_eq!(why, ReleaseWhy::Blocked);
+}
+
+#[tokio::test]
+async fn what_was_claimed_leaves_all_the_same_where_the_quota_file_has_it_so() {
+    let world = World::new("[when_store_fails]\npolicy = \"static\"\n");
+    let call = world.claimed().await;
+    assert!(world.way().ready(&call).await.is_ok());
+    let told = world.told.lock().unwrap();
+    assert!(matches!(told.as_slice(), [Event::StoreFallback { .. }]), "{told:?}");
 }

@@ -399,12 +399,13 @@ pub enum KeepBody {
     None,
 }
 
-/// `[when_store_fails]`.
+/// `[when_store_fails]`: what becomes of a call that was claimed, where the store cannot say whether it was
+/// closed since. Nothing new is sent either way, and no call without its mark that must not be sent twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StoreFailure {
-    /// Nothing new is sent.
+    /// It does not leave.
     #[default]
     Closed,
-    /// What is already claimed goes on.
+    /// It leaves all the same.
     Static,
 }

@@ -177,10 +177,6 @@ fn store_failure(report: &Report, file: &mut Fields<'_>) -> StoreFailure {
     let mut fields = Fields::new(report, table, "[when_store_fails]");
     let choices = [("closed", StoreFailure::Closed), ("static", StoreFailure::Static)];
     let policy = fields.choice("policy", &choices).unwrap_or_default();
-    if policy == StoreFailure::Static {
-        let fix = "write \"closed\", or remove the table";
-        fields.problem("policy", "policy = \"static\" is not supported yet", fix);
-    }
     fields.finish();
     policy
 }

@@ -112,6 +112,9 @@ fn of_the_machine(event: &Event) -> Option<String> {
         }
         Event::Pruned { jobs } => format!("{} past their age removed", count(*jobs, "job")),
         Event::StoreBack => "the store answers again".to_owned(),
+        Event::StoreFallback { upstream, job, message } => format!(
+            "{upstream} job {job} leaves though the store cannot say whether it still may: {message}"
+        ),
         Event::Draining { in_flight: in_flight @ 1.. } => {
             format!("leaving: {} in flight", count(*in_flight as u64, "call"))
         }
