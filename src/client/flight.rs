@@ -58,7 +58,7 @@ impl<'e> Flight<'e> {
         }
         typed.fill(&mut prepared.headers);
         prepared.spool = Some(spool);
-        way.send(call, Ready { prepared, token }, rand::random()).await
+        way.send(call, Ready { prepared, token }, self.granted.random).await
     }
 
     /// Ends it. Its job may go again.
@@ -75,7 +75,7 @@ impl Drop for Flight<'_> {
             let settlement = unanswered_told(self.call(), true, LEFT.to_owned());
             let now = self.granted.way.store.now().store;
             let settlement =
-                Settlement { sent_at: self.sent_at, random: rand::random(), ..settlement };
+                Settlement { sent_at: self.sent_at, random: self.granted.random, ..settlement };
             let sent = Sent::of(self.call(), settlement, now.since(self.sent_at));
             drop(self.errand.seat.settle(Box::new(sent), false));
         }

@@ -278,7 +278,8 @@ impl Permit {
     ) -> oneshot::Receiver<Result<Settled, Arc<StoreError>>> {
         self.is_over = true;
         let took = self.granted.way.store.now().store.since(self.sent_at);
-        let settlement = Settlement { sent_at: self.sent_at, random: rand::random(), ..settlement };
+        let random = self.granted.random;
+        let settlement = Settlement { sent_at: self.sent_at, random, ..settlement };
         let sent = Sent::of(&self.granted.call, settlement, took);
         self.errand.seat.settle(Box::new(sent), false)
     }

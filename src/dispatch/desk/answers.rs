@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use rand::RngExt as _;
+
 use super::exchange::{Due, Entered, Said};
 use super::seat::{Entry, Word, gave_up};
 use super::{Clerk, Ended, Guest, REST};
@@ -114,6 +116,6 @@ impl<S: Store, T: Transport> Clerk<S, T> {
         };
         (guest.call, guest.lacks) = (Some(call.id), None);
         // A seat that is gone has said so, or is about to.
-        let _ = guest.words.send(Word::Granted(Box::new(call)));
+        let _ = guest.words.send(Word::Granted(Box::new(call), self.rng.random()));
     }
 }

@@ -53,6 +53,8 @@ pub(crate) struct Granted<S, T> {
     /// What is sent; `None`: the owner sends something of its own.
     pub ready: Option<Ready>,
     pub way: Arc<Way<S, T>>,
+    /// What jitter will be made of (0 to 1).
+    pub random: f64,
 }
 
 impl<S: Store, T: Transport> Granted<S, T> {
@@ -150,8 +152,8 @@ impl<S: Store, T: Transport> Errand<S, T> {
             };
             self.heard_at = self.heard_at.or_else(|| Some(way.store.now().store));
             match word {
-                Some(Word::Granted(call)) => {
-                    if let Some(granted) = self.granted(*call).await? {
+                Some(Word::Granted(call, random)) => {
+                    if let Some(granted) = self.granted(*call, random).await? {
                         return Ok(granted);
                     }
                 }
@@ -162,14 +164,14 @@ impl<S: Store, T: Transport> Errand<S, T> {
         }
     }
 
-    async fn granted(&mut self, call: Call) -> Result<Option<Granted<S, T>>, NoTurn> {
+    async fn granted(&mut self, call: Call, random: f64) -> Result<Option<Granted<S, T>>, NoTurn> {
         let way = self.desk.way();
         let ready = match self.prepares {
             true => way.ready(&call).await.map(Some),
             false => way.turn(&call).await.map(|()| None),
         };
         match ready {
-            Ok(ready) => Ok(Some(Granted { call, ready, way })),
+            Ok(ready) => Ok(Some(Granted { call, ready, way, random })),
             Err(Unready::Unsent { lacks: Some(Lack::Secret { detail, .. }), .. }) => {
                 self.leave(JobState::Failed, "missing_secret", detail.clone(), None);
                 Err(NoTurn::NoSecret(detail))
@@ -232,7 +234,7 @@ impl<S: Store, T: Transport> Errand<S, T> {
                 NoTurn::NoToken(detail, until)
             }
             Word::Failed(error) => NoTurn::Store(error),
-            Word::Granted(_) | Word::Waits(_) => NoTurn::Closed,
+            Word::Granted(..) | Word::Waits(_) => NoTurn::Closed,
         }
     }
 }

@@ -33,7 +33,7 @@ use super::lead::Lead;
 use super::outage::Outage;
 use super::tell::Waits;
 use super::transport::Transport;
-use super::{Leave, Tell};
+use super::{Leave, Tell, seed};
 use crate::clock::Timestamp;
 use crate::job::{CallId, JobId};
 use crate::quota::Upstream;
@@ -178,7 +178,7 @@ impl<S: Store, T: Transport> Desk<S, T> {
             releases: Vec::new(),
             withdrawals: Vec::new(),
             fetcher,
-            rng: StdRng::seed_from_u64(rand::random()),
+            rng: StdRng::seed_from_u64(seed()),
             lead: Lead::of_desk(),
             was_late: false,
             claim_due: false,

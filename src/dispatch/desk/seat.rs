@@ -68,8 +68,8 @@ pub(crate) fn gave_up() -> Leaving {
 /// What a desk tells.
 #[derive(Debug)]
 pub(super) enum Word {
-    /// It is its turn.
-    Granted(Box<Call>),
+    /// It is its turn; and what the jitter of its next one will be made of.
+    Granted(Box<Call>, f64),
     /// It waits, for this; `None`: for others' turn.
     Waits(Option<WaitView>),
     /// Its job ended without a call.
