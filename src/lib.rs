@@ -20,6 +20,9 @@
 //!
 //! `ARCHITECTURE.md` in the repository is the longer map.
 
+#[cfg(not(unix))]
+compile_error!("Paceline needs Unix: its processes know each other by locks that children inherit");
+
 pub mod address;
 pub mod client;
 pub mod clock;

@@ -224,7 +224,6 @@ impl Partial {
         let path = PathBuf::from(format!("{}.partial-{}", target.display(), std::process::id()));
         let mut options = File::options();
         options.write(true).create_new(true);
-        #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         options.open(&path).map_err(|error| unwritable(target, error))?;
         Ok(Partial(path))

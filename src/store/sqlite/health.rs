@@ -69,16 +69,10 @@ fn length(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |file| file.len())
 }
 
-#[cfg(unix)]
 fn free(path: &Path) -> Option<u64> {
     let told = nix::sys::statvfs::statvfs(path).ok()?;
     #[allow(clippy::useless_conversion, reason = "the types differ from system to system")]
     Some(u64::from(told.blocks_available()).saturating_mul(u64::from(told.fragment_size())))
-}
-
-#[cfg(not(unix))]
-fn free(_: &Path) -> Option<u64> {
-    None
 }
 
 #[cfg(target_os = "linux")]

@@ -90,7 +90,6 @@ pub(super) fn connect(path: &Path, cache_mib: i64) -> Result<Connection, StoreEr
 fn make_private(path: &Path) -> Result<(), StoreError> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
-    #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     match options.open(path) {
         Ok(_) => Ok(()),

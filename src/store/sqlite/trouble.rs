@@ -32,14 +32,8 @@ pub(super) fn of(path: &Path, source: rusqlite::Error) -> StoreError {
 }
 
 /// Whether the disk under the file has no room left.
-#[cfg(unix)]
 fn is_full(path: &Path) -> bool {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let told = nix::sys::statvfs::statvfs(folder.unwrap_or(Path::new(".")));
     told.is_ok_and(|told| told.blocks_available() == 0)
-}
-
-#[cfg(not(unix))]
-fn is_full(_: &Path) -> bool {
-    false
 }

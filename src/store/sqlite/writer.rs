@@ -326,14 +326,7 @@ fn again(path: &Path, error: &rusqlite::Error) -> StoreError {
 }
 
 /// Tells a file from any other, whatever its name.
-#[cfg(unix)]
 fn identity(path: &Path) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt as _;
     std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
-}
-
-/// Elsewhere an open file cannot be deleted.
-#[cfg(not(unix))]
-fn identity(_: &Path) -> Option<(u64, u64)> {
-    None
 }

@@ -9,6 +9,8 @@
 mod place;
 mod work;
 
+use std::os::unix::fs::MetadataExt as _;
+
 use paceline::store::sqlite::SqliteStore;
 use serde_json::{Value, json};
 
@@ -47,14 +49,10 @@ fn config(found: &mut Findings, context: &Context) {
 
 /// That others on this machine cannot read a file.
 fn private(found: &mut Findings, name: &'static str, file: &std::path::Path) {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt as _;
-        let mode = std::fs::metadata(file).map_or(0, |file| file.mode());
-        if mode & 0o077 != 0 {
-            let fix = format!("chmod 600 {}", file.display());
-            return found.warn(name, format!("{} can be read by others", file.display()), fix);
-        }
+    let mode = std::fs::metadata(file).map_or(0, |file| file.mode());
+    if mode & 0o077 != 0 {
+        let fix = format!("chmod 600 {}", file.display());
+        return found.warn(name, format!("{} can be read by others", file.display()), fix);
     }
     found.ok(name, format!("{} is readable by you alone", file.display()));
 }

@@ -3,6 +3,7 @@
 use std::io;
 
 use paceline::dispatch::Leave;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::exit::Exit;
@@ -25,17 +26,14 @@ pub fn on_signals(last: impl Fn() + Send + 'static) -> io::Result<Leave> {
 }
 
 /// Those that ask the program to leave.
-#[cfg(unix)]
 pub struct Signals {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
+    interrupt: Signal,
+    terminate: Signal,
 }
 
-#[cfg(unix)]
 impl Signals {
     /// Must be called inside a runtime.
     pub fn new() -> io::Result<Signals> {
-        use tokio::signal::unix::{SignalKind, signal};
         let interrupt = signal(SignalKind::interrupt())?;
         Ok(Signals { interrupt, terminate: signal(SignalKind::terminate())? })
     }
@@ -50,29 +48,5 @@ impl Signals {
 
     async fn again(&mut self) {
         self.interrupt.recv().await;
-    }
-}
-
-/// Those that ask the program to leave.
-#[cfg(not(unix))]
-pub struct Signals;
-
-#[cfg(not(unix))]
-impl Signals {
-    /// There is nothing to set up.
-    pub fn new() -> io::Result<Signals> {
-        Ok(Signals)
-    }
-
-    /// The next one.
-    pub async fn next(&mut self) {
-        // Without a handler there is no signal to wait for.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
-
-    async fn again(&mut self) {
-        self.next().await;
     }
 }
