@@ -108,6 +108,29 @@ const NEVER: &[(&str, &[&str])] = &[
 /// No file is longer.
 const LONGEST: usize = 600;
 
+/// Whether a line is of an item that is for tests alone. `cargo fmt` has each begin and end as deep as its
+/// `#[cfg(test)]` stands.
+#[derive(Clone, Copy, PartialEq)]
+enum Item {
+    Other,
+    ForTests { depth: usize },
+    LastOfIt,
+}
+
+impl Item {
+    fn then(self, line: &str) -> Item {
+        let depth = line.len() - line.trim_start().len();
+        match self {
+            Item::ForTests { depth: own } => {
+                let is_last = depth == own && line.ends_with([';', '}']);
+                if is_last { Item::LastOfIt } else { self }
+            }
+            _ if line.trim() == "#[cfg(test)]" => Item::ForTests { depth },
+            _ => Item::Other,
+        }
+    }
+}
+
 struct Source {
     path: String,
     text: String,
@@ -122,12 +145,16 @@ impl Source {
         self.path.starts_with("tests/") || self.path.ends_with("/tests.rs")
     }
 
-    /// The lines of the program itself: no comments, and nothing from `#[cfg(test)]` on, which stands
-    /// last in each file.
+    /// The lines of the program itself: no comments, and no item that is for tests alone.
     fn code(&self) -> impl Iterator<Item = (usize, &str)> {
-        let lines = self.text.lines().enumerate().map(|(number, line)| (number + 1, line.trim()));
+        let mut for_tests = Item::Other;
+        let lines = self.text.lines().enumerate().map(|(number, line)| (number + 1, line));
         lines
-            .take_while(|(_, line)| *line != "#[cfg(test)]")
+            .filter(move |(_, line)| {
+                for_tests = for_tests.then(line);
+                for_tests == Item::Other
+            })
+            .map(|(number, line)| (number, line.trim()))
             .filter(|(_, line)| !line.starts_with("//"))
     }
 
@@ -258,4 +285,13 @@ fn a_path_is_told_from_a_word() {
     assert!(!is_named("use crate::retry::backoff::step;", "backoff"));
     assert!(!is_named("let governor = 1;", "governor"));
     assert!(!is_named("use crate::store_of::x;", "crate::store"));
+}
+
+#[test]
+fn what_is_for_tests_is_left_out_and_nothing_after_it() {
+    let text = "use a::b;\n#[cfg(test)]\nmod tests;\nuse c::d;\n#[cfg(test)]\nmod more {\n    use e::f;\n}\n\
+        impl X {\n    #[cfg(test)]\n    fn y(&self) {\n        g::h();\n    }\n    fn z() {}\n}\n";
+    let source = Source { path: String::new(), text: text.to_owned() };
+    let lines: Vec<_> = source.code().map(|(_, line)| line).collect();
+    assert_eq!(lines, ["use a::b;", "use c::d;", "impl X {", "fn z() {}", "}"]);
 }
