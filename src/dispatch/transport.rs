@@ -106,6 +106,10 @@ pub trait Spool: std::fmt::Debug + Send + Sync {
 impl HttpTransport {
     /// What keeps up to `idle` connections a host alive, or spreads calls over just the `connections`
     /// that are declared, and gives a connection up that has not come about within `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// A client cannot be made: the machine's certificates cannot be read, as a rule.
     pub fn new(
         idle: usize,
         connections: Option<usize>,

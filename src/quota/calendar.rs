@@ -201,7 +201,11 @@ fn offset(zone: Tz, at: i64) -> i64 {
 }
 
 impl Resets {
-    /// Reads `resets_at` as [`Calendar::parse`] says; errs where it is no label of such a window.
+    /// Reads `resets_at` as [`Calendar::parse`] says.
+    ///
+    /// # Errors
+    ///
+    /// It is no label of such a window.
     pub fn parse(per: Per, resets_at: &str) -> Result<Resets, CalendarError> {
         let mut words = resets_at.split_whitespace().rev();
         let (time, day) = (words.next().unwrap_or_default(), words.next());
@@ -320,7 +324,11 @@ impl Per {
         }
     }
 
-    /// The unit of that name; errs where there is none.
+    /// The unit of that name.
+    ///
+    /// # Errors
+    ///
+    /// There is none.
     pub fn parse(name: &str) -> Result<Per, CalendarError> {
         let unknown = || CalendarError::Per { per: name.to_owned() };
         Per::ALL.into_iter().find(|per| per.name() == name).ok_or_else(unknown)

@@ -267,6 +267,10 @@ pub trait Store: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// A number that rises whenever a block or hold begins anywhere; at most 10 ms old.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
     fn block_seq(&self) -> Result<i64, StoreError>;
 
     /// Whether a block or hold stands in this call's way now.
@@ -358,9 +362,14 @@ pub trait Store: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = Result<Remaining, StoreError>> + Send;
 
     /// The newest change there is, for [`Store::changed`].
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
     fn news(&self) -> Result<i64, StoreError>;
 
     /// Resolves once anybody has committed something after `news` ([`Claimed::news`]) that lets more
-    /// go: an addition, a release, a place that came free.
+    /// go: an addition, a release, a place that came free. What this process commits is heard of at once, what
+    /// another does within 50 ms as a rule, and within a second in any case.
     fn changed(&self, news: i64) -> impl Future<Output = ()> + Send;
 }

@@ -145,6 +145,11 @@ const WATCHED_INTERVAL: Duration = Duration::from_secs(1);
 
 impl SqliteStore {
     /// Opens the file, or makes it, and brings its schema up to date.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be opened or made, is no store, or is one of a newer program; it lies on a network file
+    /// system; or its schema is old, and an older program is at work on it.
     pub fn open(options: Options) -> Result<SqliteStore, StoreError> {
         let path = options.path.clone();
         let conn = schema::open(&path)?;
