@@ -11,7 +11,7 @@ use crate::reading::Reason;
 use crate::template::Template;
 
 /// A job's calls follow at most so many redirects, as browsers do about.
-pub const MOST_HOPS: u32 = 10;
+pub(crate) const MOST_HOPS: u32 = 10;
 
 /// No address is longer; servers refuse shorter ones.
 const LONGEST: usize = 8 * 1024;
@@ -101,7 +101,7 @@ impl DeadEnd {
 }
 
 /// Whether a status sends a call on, where a `Location` says whereto.
-pub const fn is_redirect(status: u16) -> bool {
+pub(crate) const fn is_redirect(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308)
 }
 

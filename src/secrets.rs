@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::quota::Upstream;
 use crate::template::{Place, Secret, Template, TemplateError};
 pub use environment::{EnvFileError, lacking, parse_env, provide, variable};
-pub use redact::Redactor;
+pub(crate) use redact::Redactor;
 
 /// What a header's name holds where its value is a credential.
 const CREDENTIALS: [&str; 7] = ["auth", "cookie", "key", "password", "secret", "session", "token"];
@@ -143,7 +143,7 @@ impl Secrets {
     }
 
     /// From another environment.
-    pub fn with_environment(
+    pub(crate) fn with_environment(
         environment: impl Fn(&str) -> Option<std::ffi::OsString> + Send + Sync + 'static,
     ) -> Secrets {
         Secrets { environment: Box::new(environment), given: Mutex::default() }
@@ -171,7 +171,7 @@ impl Secrets {
     /// # Errors
     ///
     /// As there; and where the value holds a control character, as after a copied line end.
-    pub fn resolve_for_header(
+    pub(crate) fn resolve_for_header(
         &self,
         secret: &Secret,
         upstream: &Upstream,
@@ -220,7 +220,7 @@ impl Secrets {
     /// # Errors
     ///
     /// What is missing, named by its placeholder.
-    pub fn fill_path(
+    pub(crate) fn fill_path(
         &self,
         text: &str,
         upstream: &Upstream,
@@ -244,17 +244,17 @@ impl Secrets {
     }
 
     /// Searches for a value that came from elsewhere too: the key within a file.
-    pub fn remember(&self, value: &str, placeholder: &Secret) {
+    pub(crate) fn remember(&self, value: &str, placeholder: &Secret) {
         self.given().remember(value, placeholder);
     }
 
     /// Searches for a token of `owner` too, and no longer for those that expired long ago.
-    pub fn remember_token(&self, owner: &str, value: &str) {
+    pub(crate) fn remember_token(&self, owner: &str, value: &str) {
         self.given().remember_token(owner, value);
     }
 
     /// Finds all values that were given out so far.
-    pub fn redactor(&self) -> Arc<Redactor> {
+    pub(crate) fn redactor(&self) -> Arc<Redactor> {
         let mut given = self.given();
         if let Some(redactor) = &given.redactor {
             return Arc::clone(redactor);

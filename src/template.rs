@@ -198,7 +198,7 @@ impl Template {
     }
 
     /// The columns that all the jobs of one call must share: those outside `{items.…}`.
-    pub fn shared_columns(&self) -> Vec<&str> {
+    pub(crate) fn shared_columns(&self) -> Vec<&str> {
         self.names(|part| match part {
             Part::Column(name) => Some(name),
             Part::Items(_) | Part::Text(_) | Part::Secret(_) => None,
@@ -206,7 +206,7 @@ impl Template {
     }
 
     /// Whether it takes many jobs: whether there is any `{items.…}` in it.
-    pub fn is_batch(&self) -> bool {
+    pub(crate) fn is_batch(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, Part::Items(_)))
     }
 
@@ -221,7 +221,7 @@ impl Template {
     }
 
     /// The columns that stand before the first of these characters in the template's own text.
-    pub fn columns_before(&self, ends: &[char]) -> Vec<&str> {
+    pub(crate) fn columns_before(&self, ends: &[char]) -> Vec<&str> {
         let ends_here = |part: &&Part| matches!(part, Part::Text(text) if text.contains(ends));
         let before = self.parts.iter().take_while(|part| !ends_here(part));
         before
@@ -246,7 +246,7 @@ impl Template {
     }
 
     /// Whether it is that column and nothing else.
-    pub fn is_column(&self, name: &str) -> bool {
+    pub(crate) fn is_column(&self, name: &str) -> bool {
         matches!(self.parts.as_slice(), [Part::Column(column)] if column == name)
     }
 

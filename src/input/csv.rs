@@ -21,7 +21,7 @@ use super::{BadRow, Input, Row, RowProblem, rejects};
 use crate::job::Own;
 
 /// What the first column is called where the header does not name it.
-pub const FIRST: &str = "unnamed";
+pub(crate) const FIRST: &str = "unnamed";
 
 /// How a CSV file is written.
 #[derive(Clone, Debug, PartialEq, Eq)]

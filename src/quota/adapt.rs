@@ -10,7 +10,7 @@ use super::{LimitRule, rate, rolling};
 use crate::clock::{Timestamp, nanos};
 
 /// The declared pace, in steps.
-pub const WHOLE: u32 = 16;
+pub(crate) const WHOLE: u32 = 16;
 
 /// A calm lasts as long as so many units take at the declared pace ...
 const CALM_UNITS: u32 = 64;
@@ -20,7 +20,7 @@ const SHORTEST_CALM: Duration = Duration::from_secs(5);
 const LONGEST_CALM: Duration = Duration::from_secs(600);
 
 /// A refusal whose hint is further off tells of a quota, not of a pace.
-pub const LONGEST_HINT: Duration = Duration::from_secs(60);
+pub(crate) const LONGEST_HINT: Duration = Duration::from_secs(60);
 
 /// A pace that was cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct Slowed {
 
 impl Slowed {
     /// The share at `now`, in sixteenths; `None`: all of the declared pace is back.
-    pub fn share_at(&self, calm: Duration, now: Timestamp) -> Option<u32> {
+    pub(crate) fn share_at(&self, calm: Duration, now: Timestamp) -> Option<u32> {
         let calms = now.since(self.at).as_nanos() / calm.as_nanos().max(1);
         let share = u32::try_from(calms).ok().and_then(|calms| self.share.checked_add(calms))?;
         (share < WHOLE).then_some(share)

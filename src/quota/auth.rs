@@ -99,7 +99,7 @@ impl Auth {
     }
 
     /// Whether each credential has a token of its own.
-    pub fn is_per_credential(&self) -> bool {
+    pub(crate) fn is_per_credential(&self) -> bool {
         let names = |text: &&String| {
             let template = Template::parse(text);
             let secrets = template.iter().flat_map(Template::secrets);

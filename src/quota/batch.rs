@@ -67,7 +67,7 @@ impl Batch {
 
     /// Until when `waiting` jobs, the first of them due since then, wait for more; `None`: not at all.
     /// None waits past the first `deadline` of theirs.
-    pub fn lingers(
+    pub(crate) fn lingers(
         &self,
         waiting: usize,
         most: usize,

@@ -8,7 +8,7 @@ use crate::clock::{Now, Timestamp, nanos};
 
 /// Nothing is granted this close to a reset, on either side: clocks differ a little, and calls
 /// take their time on the way.
-pub const RESET_GUARD: Duration = Duration::from_secs(2);
+pub(crate) const RESET_GUARD: Duration = Duration::from_secs(2);
 
 /// Windows looked through for one that grants; beyond them the answer is a lower bound.
 const WINDOWS_TRIED: usize = 64;
@@ -70,7 +70,7 @@ impl Windows {
 impl Budget {
     /// The starts of the windows that a send at the store instant `at` counts in: the wall clock's,
     /// and store time's too while somebody has set the clock.
-    pub fn windows_at(&self, now: Now, at: Timestamp) -> Vec<Timestamp> {
+    pub(crate) fn windows_at(&self, now: Now, at: Timestamp) -> Vec<Timestamp> {
         let (wall, store) = self.spans_at(now, at);
         let store = store.map(|span| span.start).filter(|start| *start != wall.start);
         std::iter::once(wall.start).chain(store).collect()

@@ -284,7 +284,7 @@ pub fn give_back(usage: &mut Usage, taken: &Taken) {
 
 /// How many jobs of cost 1 the asked instance could grant by `now` plus `lookahead`; at most `most`. For
 /// a budget only the window of the first of them is looked at, and with `spread` only that one.
-pub fn grantable(ask: &Ask<'_>, now: Now, lookahead: Duration, most: u64) -> u64 {
+pub(crate) fn grantable(ask: &Ask<'_>, now: Now, lookahead: Duration, most: u64) -> u64 {
     let Some((rule, usage)) = ask.rule else { return most };
     let end = now.store + lookahead;
     let count = match (rule, usage) {

@@ -316,7 +316,7 @@ impl LimitRule {
     }
 
     /// The rule for those who may use what it keeps for people (`reserve`); `None`: it keeps nothing.
-    pub fn unreserved(&self) -> Option<LimitRule> {
+    pub(crate) fn unreserved(&self) -> Option<LimitRule> {
         match self {
             LimitRule::Budget(budget) if budget.reserve > 0 => {
                 Some(LimitRule::Budget(budget::Budget { reserve: 0, ..budget.clone() }))

@@ -198,7 +198,7 @@ impl Plan {
     }
 
     /// How many single units may go from `at` to `end`.
-    pub fn grantable(&self, tat: Option<Timestamp>, at: Timestamp, end: Timestamp) -> u64 {
+    pub(crate) fn grantable(&self, tat: Option<Timestamp>, at: Timestamp, end: Timestamp) -> u64 {
         let tat = tat.map_or(at, |tat| tat.max(at));
         let room = end.shifted(self.span(self.burst)).as_nanos().saturating_sub(tat.as_nanos());
         u64::try_from(room.div_euclid(self.interval.max(1))).unwrap_or(0)
@@ -206,7 +206,7 @@ impl Plan {
 
     /// When the last of `units` goes that follow each other as fast as they may, the first of them at
     /// `slot`.
-    pub fn last_slot(&self, tat: Option<Timestamp>, slot: Timestamp, units: u64) -> Timestamp {
+    pub(crate) fn last_slot(&self, tat: Option<Timestamp>, slot: Timestamp, units: u64) -> Timestamp {
         let after = self.charge(tat, slot, units);
         slot.max(after.shifted(self.span(self.burst).saturating_neg()))
     }

@@ -151,7 +151,7 @@ impl Reported {
     }
 
     /// Single units that `rule` grants at `at` of what was told; no bound where nothing was.
-    pub fn grantable(&self, rule: &LimitRule, at: Timestamp) -> u64 {
+    pub(crate) fn grantable(&self, rule: &LimitRule, at: Timestamp) -> u64 {
         self.at(at).map_or(u64::MAX, |told| told.free().saturating_sub(reserve(rule)))
     }
 }

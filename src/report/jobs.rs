@@ -71,7 +71,7 @@ pub fn attempt(attempt: &AttemptView) -> Value {
 }
 
 /// A body as text, or where it is none as base64 beside it.
-pub fn put_body(into: &mut Map<String, Value>, body: &KeptBody) {
+fn put_body(into: &mut Map<String, Value>, body: &KeptBody) {
     match std::str::from_utf8(&body.bytes) {
         Ok(text) => into.insert("body".to_owned(), text.into()),
         Err(_) => into.insert("body_base64".to_owned(), STANDARD.encode(&body.bytes).into()),

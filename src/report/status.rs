@@ -43,7 +43,7 @@ pub fn next_at(upstreams: &[Known]) -> Option<Timestamp> {
 }
 
 /// Whether a person is needed for any of it.
-pub fn is_held(view: &UpstreamView) -> bool {
+pub(crate) fn is_held(view: &UpstreamView) -> bool {
     view.held.is_some() || view.partitions.iter().any(|partition| partition.wait.turn == Turn::Held)
 }
 

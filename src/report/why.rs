@@ -81,7 +81,7 @@ pub fn key(key: &Columns) -> String {
 }
 
 /// A key as flags of a command: ` --key siteUrl=https://www.example.com/`, or nothing.
-pub fn key_flags(key: &Columns) -> String {
+fn key_flags(key: &Columns) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "=-_./:@".contains(c);
     let quoted = |text: String| match text.chars().all(plain) {
         true => text,

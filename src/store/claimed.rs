@@ -76,7 +76,7 @@ pub struct QuotaQuestion {
 }
 
 /// Nobody goes while a [`QuotaQuestion`] is out, but no longer than this.
-pub const QUOTA_PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const QUOTA_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How a [`QuotaQuestion`] ended.
 #[derive(Clone, Debug, PartialEq, Eq)]

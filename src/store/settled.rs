@@ -73,7 +73,7 @@ impl Settlement {
 
     /// What it says of the limits and the partition: a refusal of a single job, where there is one that
     /// is not that job's own fault; else what the whole answer means.
-    pub fn general(&self) -> &Reading {
+    pub(crate) fn general(&self) -> &Reading {
         let own = |reason: Reason| reason.is_success() || reason.is_permanent();
         let mut items = self.items.iter().map(|item| &item.reading);
         items.find(|reading| !own(reading.reason)).unwrap_or(&self.reading)

@@ -46,10 +46,10 @@ pub struct UpstreamView {
 pub const SHOWN: usize = 1000;
 
 /// The hold that a missing secret makes, and that a run lifts by itself once it is there.
-pub const MISSING_SECRET: &str = "missing_secret";
+pub(crate) const MISSING_SECRET: &str = "missing_secret";
 
 /// The hold that a token which cannot be fetched makes, and that a run lifts by itself once it can.
-pub const NO_TOKEN: &str = "no_token";
+pub(crate) const NO_TOKEN: &str = "no_token";
 
 /// A hold.
 #[derive(Clone, Debug, PartialEq, Eq)]

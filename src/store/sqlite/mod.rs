@@ -66,7 +66,7 @@ use crate::quota::{LimitRule, Upstream};
 pub use copies::{Aside, CopyError, backup, restore};
 pub use health::Health;
 pub use restored::Origin;
-pub use runners::HeldLock;
+pub(crate) use runners::HeldLock;
 use runners::RunnerLocks;
 pub use schema::is_store;
 use watch::Watch;
@@ -226,7 +226,7 @@ impl SqliteStore {
     /// # Errors
     ///
     /// The runner has left, or the system has no more handles.
-    pub fn share_lock(&self, runner: RunnerId) -> std::io::Result<HeldLock> {
+    pub(crate) fn share_lock(&self, runner: RunnerId) -> std::io::Result<HeldLock> {
         self.inner.locks.share(runner)
     }
 
