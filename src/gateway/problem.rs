@@ -32,6 +32,7 @@ struct Body<'p> {
 
 /// Why a request was not sent, or has no answer.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Problem {
     /// The status.
     pub status: u16,

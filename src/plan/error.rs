@@ -191,6 +191,7 @@ fn told(missing: &[Missing]) -> String {
 
 /// A column that is needed and that nothing supplies.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Missing {
     /// Its name.
     pub column: String,

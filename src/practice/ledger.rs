@@ -16,6 +16,7 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// A call that reached the upstream.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Arrival {
     /// When its head had been read (store time of the server's own timeline).
     pub at: Timestamp,
@@ -43,6 +44,7 @@ pub struct Arrival {
 
 /// What a call was answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Verdict {
     /// Every rule granted it.
     Granted,

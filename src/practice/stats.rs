@@ -12,6 +12,7 @@ use crate::clock::{Now, Timestamp};
 
 /// What a practice upstream saw.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Stats {
     /// Calls that arrived.
     pub count: u64,
@@ -41,6 +42,7 @@ pub struct Stats {
 
 /// What one rule saw; of several instances the worst.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct RuleStats {
     /// Its name.
     pub name: String,

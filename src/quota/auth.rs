@@ -6,6 +6,7 @@ use crate::template::{Secret, Template};
 
 /// `[auth]`, by its `kind`.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Auth {
     /// `google-service-account`: an assertion signed with the account's key.
     ServiceAccount(ServiceAccount),
@@ -47,6 +48,7 @@ pub struct OAuth {
 
 /// What a token is given for.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Grant {
     /// For a refresh token that a person got once.
     Refresh {

@@ -70,6 +70,7 @@ pub struct Backlog {
 
 /// A calendar window in which some of the jobs go.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WindowUse {
     /// The budget.
     pub limit: String,
@@ -85,6 +86,7 @@ pub struct WindowUse {
 
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Forecast {
     /// The jobs asked about.
     pub jobs: u64,

@@ -54,6 +54,7 @@ fn meant(near: Option<&str>) -> String {
 
 /// An upstream that can be had by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Entry {
     /// Its name.
     pub name: String,

@@ -130,6 +130,7 @@ pub struct ColumnRule {
 
 /// A part of the column `url`.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Derivation {
     /// `url.host`: without the port.
     Host,
@@ -402,6 +403,7 @@ pub enum KeepBody {
 /// `[when_store_fails]`: what becomes of a call that was claimed, where the store cannot say whether it was
 /// closed since. Nothing new is sent either way, and no call without its mark that must not be sent twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StoreFailure {
     /// It does not leave.
     #[default]

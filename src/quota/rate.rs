@@ -233,6 +233,7 @@ fn count(units: u64) -> f64 {
 
 /// How a rate could be declared so that its plan uses it fully. Any one of these is enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Advice {
     /// This burst; for a bucket only where the upstream really has one so large.
     pub burst: Option<u64>,

@@ -16,6 +16,7 @@ use crate::quota::Upstream;
 
 /// A reading, and how it came about.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Explanation {
     /// What [`read`](super::read) says.
     pub reading: Reading,
@@ -25,6 +26,7 @@ pub struct Explanation {
 
 /// One who was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Step {
     /// What about.
     pub topic: Topic,

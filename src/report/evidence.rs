@@ -23,6 +23,7 @@ pub const SPANS: [(&str, Duration); 3] = [
 
 /// A refusal, in the server's own words.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Refusal {
     /// When its call was sent (wall time).
     pub sent_at: Timestamp,
@@ -38,6 +39,7 @@ pub struct Refusal {
 
 /// Calls and refusals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Count {
     /// Calls sent.
     pub calls: u64,
@@ -47,6 +49,7 @@ pub struct Count {
 
 /// What the attempts of an upstream show.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Evidence {
     /// All calls.
     pub all: Count,

@@ -26,6 +26,7 @@ pub struct Demand<'a> {
 
 /// When it would be done, and which limit decides that.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Finish<'a> {
     /// The instant (wall time).
     pub at: Timestamp,

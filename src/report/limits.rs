@@ -10,6 +10,7 @@ use crate::quota::{Cost, Limit, LimitRule};
 
 /// A rule in words.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Described {
     /// As its quota file has it.
     pub declared: String,

@@ -44,6 +44,7 @@ pub struct RunnerId(pub i64);
 
 /// What an addition came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Added {
     /// The ids of the jobs that were added, in the order given.
     pub ids: Vec<JobId>,
@@ -55,6 +56,7 @@ pub struct Added {
 
 /// Queued jobs of an upstream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Remaining {
     /// Those that wait for their turn.
     pub waiting: u64,

@@ -104,6 +104,7 @@ pub struct KeptBody {
 
 /// What a settle did to its jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Settled {
     /// The call.
     pub call: CallId,
@@ -187,6 +188,7 @@ pub struct Release {
 /// Why a call was given back unsent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ReleaseWhy {
     /// Its slot was missed by more than the slack.
     Forfeited,

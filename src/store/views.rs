@@ -14,6 +14,7 @@ pub type Tally = BTreeMap<JobState, u64>;
 
 /// A load, with its jobs by state.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LoadView {
     /// Its name.
     pub name: String,
@@ -25,6 +26,7 @@ pub struct LoadView {
 
 /// An upstream: its jobs, limits and the partitions that are not free.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct UpstreamView {
     /// Its name.
     pub name: String,
@@ -53,6 +55,7 @@ pub(crate) const NO_TOKEN: &str = "no_token";
 
 /// A hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HoldView {
     /// Since when.
     pub at: Timestamp,
@@ -64,6 +67,7 @@ pub struct HoldView {
 
 /// A hold that no person was told of yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HoldNews {
     /// The upstream.
     pub upstream: String,
@@ -79,6 +83,7 @@ pub struct HoldNews {
 
 /// A limit instance.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct LimitView {
     /// The limit's name.
     pub name: String,
@@ -116,6 +121,7 @@ pub struct LimitView {
 
 /// When the day of a budget may begin, which nobody states, as answers show.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ResetsView {
     /// The limit's name.
     pub limit: String,
@@ -143,6 +149,7 @@ pub struct WaitView {
 
 /// A queued job's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Turn {
     /// May go now.
     Ready,
@@ -168,6 +175,7 @@ impl Turn {
 
 /// A partition that is not free.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PartitionView {
     /// Its columns.
     pub key: Columns,
@@ -228,6 +236,7 @@ pub struct JobView {
 
 /// An attempt that ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AttemptView {
     /// Its own number, rising in the order in which attempts ended.
     pub id: i64,
@@ -269,6 +278,7 @@ pub struct AttemptView {
 
 /// The names that results have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ResultNames {
     /// Fields taken from answers.
     pub fields: Vec<String>,
@@ -278,6 +288,7 @@ pub struct ResultNames {
 
 /// What tidying removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Tidied {
     /// Marks of `--dedupe day` whose day is over.
     pub marks: u64,
@@ -287,6 +298,7 @@ pub struct Tidied {
 
 /// A runner at work.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RunnerView {
     /// Its number.
     pub id: RunnerId,

@@ -73,6 +73,7 @@ pub type FindBase<'a> = &'a dyn Fn(&Source, &str) -> Result<Source, String>;
 
 /// An upstream, and the files that it was read from: its own first, then what it extends.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Declared {
     /// What they say.
     pub upstream: Upstream,

@@ -17,6 +17,7 @@ pub struct Source {
 
 /// All that is wrong with one upstream's quota file and the files that it extends.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub struct DeclareError {
     /// The file that was read.
     pub file: String,
@@ -39,6 +40,7 @@ impl fmt::Display for DeclareError {
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Problem {
     /// The file it stands in: the upstream's own or one that it extends.
     pub file: String,
