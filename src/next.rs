@@ -36,6 +36,8 @@ pub struct Facts<'a> {
     pub job_refused_hard: bool,
     /// Such refusals in a row of the partition, before this call.
     pub hard_refusals: u32,
+    /// Whether the partition's last call but for refusals was answered: somebody got through once.
+    pub answered: bool,
     /// What the refusal says of the token that the call carried, where it carried one.
     pub token: Option<Token>,
     /// Refusals in a row of the instance that this one concerns, before this call.
@@ -97,15 +99,26 @@ pub struct Next {
     pub split: bool,
     /// A batch was refused for asking for more than is left of a limit, which so counted none of it.
     pub uncounted: bool,
-    /// Whether it says nothing of the partition: a new token may be all that it takes.
-    pub renews: bool,
+    /// Whether it says nothing new of the partition: a new token may be all that it takes, or it is the same
+    /// job's second refusal.
+    pub uncounted_hard: bool,
 }
 
 impl Next {
     fn of(job: JobNext, reason: Reason) -> Next {
         let (block, hold, hold_until) = (None, None, None);
-        let (refused_hard, split, uncounted, renews) = (false, false, false, false);
-        Next { job, reason, block, hold, hold_until, refused_hard, split, uncounted, renews }
+        let (refused_hard, split, uncounted, uncounted_hard) = (false, false, false, false);
+        Next {
+            job,
+            reason,
+            block,
+            hold,
+            hold_until,
+            refused_hard,
+            split,
+            uncounted,
+            uncounted_hard,
+        }
     }
 
     /// Whether the upstream's answer shows that nothing stands in the partition's way.
@@ -270,16 +283,21 @@ fn for_good(reason: Reason, facts: &Facts<'_>) -> Next {
     }
 }
 
-/// A refusal that only a person can lift. The second in a row holds the partition; a job that meets it
-/// again after others got through is at fault itself, and fails.
+/// A refusal that only a person can lift. The second in a row, of two jobs, holds the partition; a job that
+/// meets it again after others got through is at fault itself, and fails. Where nobody ever got through,
+/// two of one job must do: there may be no other.
 fn hard(reason: Reason, facts: &Facts<'_>) -> Next {
-    if facts.hard_refusals + 1 >= HARD_REFUSALS {
+    let is_own = facts.job_refused_hard && facts.answered && facts.jobs == 1;
+    if facts.hard_refusals + 1 >= HARD_REFUSALS && !is_own {
         let mut next = hold(reason, facts, format!("refused {HARD_REFUSALS} times in a row"));
         next.refused_hard = true;
         return next;
     }
     if facts.job_refused_hard {
-        return Next::of(JobNext::Failed, reason);
+        // Whether others get through is not known yet where none did since: the next refusal still holds.
+        let in_doubt = facts.hard_refusals > 0;
+        let next = Next::of(JobNext::Failed, reason);
+        return Next { refused_hard: in_doubt, uncounted_hard: in_doubt, ..next };
     }
     let due_at = facts.now.store + backoff(facts.policy, 1, facts.random);
     let mut next = Next::of(JobNext::Again { due_at, failure: false }, reason);
@@ -296,7 +314,7 @@ fn refused_token(facts: &Facts<'_>) -> Next {
         _ if facts.job_refused_hard => return Next::of(JobNext::Failed, reason),
         _ => {
             let again = JobNext::Again { due_at: facts.now.store, failure: false };
-            Next { renews: true, ..Next::of(again, reason) }
+            Next { uncounted_hard: true, ..Next::of(again, reason) }
         }
     };
     next.refused_hard = true;

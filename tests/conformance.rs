@@ -186,6 +186,9 @@ subjects! {
         what_the_upstream_closed_for_longer_stays_closed,
         a_retry_opens_no_hold,
         a_poison_job_is_tried_anew_by_a_person,
+        alone_and_never_answered_it_holds,
+        two_refusals_of_one_job_are_one_towards_holding,
+        who_was_not_refused_goes_first_after_a_resume,
     }
     "conformance/pending.rs" pending {
         other_answers_do_not_give_a_pending_key_more_time,

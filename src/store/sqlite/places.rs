@@ -137,17 +137,24 @@ pub(super) enum Head {
     Later { at: Timestamp, priority: u8 },
 }
 
+/// The best priority below this one that jobs of the partition have.
+pub(super) fn level_below(
+    conn: &Connection,
+    partition: i64,
+    below: u8,
+) -> rusqlite::Result<Option<u8>> {
+    let mut query = conn.prepare_cached(queries::HEAD_LEVEL)?;
+    query.query_row(named_params! { ":partition": partition, ":below": below }, |row| row.get(0))
+}
+
 /// The partition's best job: one look a priority that is in use.
 pub(super) fn head(conn: &Connection, partition: i64, now: Timestamp) -> rusqlite::Result<Head> {
-    let mut level_query = conn.prepare_cached(queries::HEAD_LEVEL)?;
     let mut due_query = conn.prepare_cached(queries::HEAD_DUE)?;
     let mut bound = 10;
     // The earliest of those that are due later, among the priorities looked at.
     let mut later: Option<(Timestamp, u8)> = None;
     loop {
-        let params = named_params! { ":partition": partition, ":below": bound };
-        let level: Option<u8> = level_query.query_row(params, |row| row.get(0))?;
-        let Some(priority) = level else {
+        let Some(priority) = level_below(conn, partition, bound)? else {
             return Ok(later.map_or(Head::None, |(at, priority)| Head::Later { at, priority }));
         };
         let params = named_params! { ":partition": partition, ":priority": priority };

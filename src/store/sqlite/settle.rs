@@ -244,6 +244,7 @@ impl<'t> Settle<'t> {
             failures: part.failures,
             job_refused_hard: part.refused_hard,
             hard_refusals: self.carried.hard_refusals,
+            answered: self.carried.answered,
             token: self.settlement.token,
             refusals: block.refusals,
             reason_since: self.stood(block),

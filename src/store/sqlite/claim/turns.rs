@@ -54,6 +54,8 @@ pub(super) struct HeadJob {
     pub once: bool,
     /// What it takes of limits that count calls.
     pub units: u64,
+    /// Its last try met a refusal that only a person can lift.
+    refused_hard: bool,
 }
 
 impl Turn {
@@ -186,7 +188,15 @@ impl Round<'_> {
             (None, _) if self.wish.owned => share.max(LOOK),
             (None, _) => share,
         };
-        let jobs = self.head_jobs(ready.id, ready.priority, most)?;
+        let unrefused = match ready.doubted && ready.line == Line::Queue {
+            true => self.unrefused(ready.id, ready.priority, most)?,
+            false => VecDeque::new(),
+        };
+        let all_may = unrefused.is_empty();
+        let jobs = match all_may {
+            true => self.head_jobs(queries::HEAD_JOBS, ready.id, ready.priority, most)?,
+            false => unrefused,
+        };
         if let Some(until) = batch.and_then(|batch| self.lingers(batch, &jobs, most))
             && until > self.txn.now.store
         {
@@ -195,7 +205,7 @@ impl Round<'_> {
             linger.execute(named_params! { ":id": ready.id, ":at": until.as_nanos() })?;
             return Ok(None);
         }
-        let is_all = jobs.len() < most;
+        let is_all = all_may && jobs.len() < most;
         let (partition, line, served) = (ready.id, ready.line, None);
         Ok(Some(Turn { partition, line, columns, gate, jobs, is_all, served, is_offered: false }))
     }
@@ -209,13 +219,37 @@ impl Round<'_> {
         (self.together(first, jobs.iter().skip(1)) == jobs.len()).then_some(until)
     }
 
-    fn head_jobs(
+    /// While it is in doubt whether anybody gets through, those that were not refused go first, of a lower
+    /// priority too: else the same job would be refused again and again, and nobody else be tried.
+    fn unrefused(
         &self,
         partition: i64,
         priority: u8,
         most: usize,
     ) -> rusqlite::Result<VecDeque<HeadJob>> {
-        let mut query = self.txn.conn.prepare_cached(queries::HEAD_JOBS)?;
+        let first = self.head_jobs(queries::HEAD_JOBS, partition, priority, 1)?;
+        if !first.front().is_some_and(|first| first.refused_hard) {
+            return Ok(VecDeque::new());
+        }
+        let mut level = Some(priority);
+        while let Some(priority) = level {
+            let jobs = self.head_jobs(queries::HEAD_JOBS_UNREFUSED, partition, priority, most)?;
+            if !jobs.is_empty() {
+                return Ok(jobs);
+            }
+            level = places::level_below(self.txn.conn, partition, priority)?;
+        }
+        Ok(VecDeque::new())
+    }
+
+    fn head_jobs(
+        &self,
+        query: &str,
+        partition: i64,
+        priority: u8,
+        most: usize,
+    ) -> rusqlite::Result<VecDeque<HeadJob>> {
+        let mut query = self.txn.conn.prepare_cached(query)?;
         let rows = query.query_map(
             named_params! {
                 ":partition": partition, ":priority": priority,
@@ -267,6 +301,7 @@ fn head_job(row: &rusqlite::Row<'_>) -> rusqlite::Result<HeadJob> {
         owner: row.next::<Option<i64>>()?.map(RunnerId),
         once: row.next::<Option<bool>>()?.unwrap_or(false),
         units: row.next::<Option<i64>>()?.map_or(1, i64::unsigned_abs),
+        refused_hard: row.next()?,
     })
 }
 

@@ -148,7 +148,7 @@ impl Settle<'_> {
     }
 
     pub(super) fn hold(&self, next: &Next) -> rusqlite::Result<Option<Held>> {
-        if next.refused_hard && !next.renews {
+        if next.refused_hard && !next.uncounted_hard {
             let mut count = self.txn.conn.prepare_cached(queries::PARTITION_HARD)?;
             count.execute(named_params! {
                 ":id": self.carried.partition, ":count": self.carried.hard_refusals + 1,
