@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{columns, instant};
 use crate::clock::Timestamp;
 use crate::job::{Columns, JobState};
+use crate::reading::Reason;
 use crate::store::views::{
     HoldView, JobView, MISSING_SECRET, NO_TOKEN, PartitionView, ResetsView, Turn, UpstreamView,
     WaitView,
@@ -134,11 +135,22 @@ pub fn held(view: &UpstreamView) -> Vec<Held<'_>> {
 /// let told = way_out("shop", &Columns::new(), "missing_secret", "`${env:SHOP_KEY}` is not set");
 /// assert_eq!(told, "set SHOP_KEY (as in `export SHOP_KEY=...`) and run again: it goes on by itself");
 /// let told = way_out("shop", &Columns::new(), "misconfigured", "no such key");
-/// assert_eq!(told, "when that is mended: `paceline resume shop`");
+/// assert_eq!(
+///     told,
+///     "when that is mended: `paceline resume shop`; if it is some rows that are wrong: `paceline cancel \
+///      --upstream shop --where COLUMN=VALUE --yes` first, or resume and let them fail: others go before them"
+/// );
 /// ```
 pub fn way_out(upstream: &str, key: &Columns, reason: &str, detail: &str) -> String {
     if !matches!(reason, MISSING_SECRET | NO_TOKEN) {
-        return format!("when that is mended: `paceline resume {upstream}{}`", key_flags(key));
+        let resume = format!("when that is mended: `paceline resume {upstream}{}`", key_flags(key));
+        return match is_hard(reason) {
+            true => format!(
+                "{resume}; if it is some rows that are wrong: `paceline cancel --upstream {upstream} \
+                 --where COLUMN=VALUE --yes` first, or resume and let them fail: others go before them"
+            ),
+            false => resume,
+        };
     }
     match variable(detail) {
         Some(name) => {
@@ -146,6 +158,12 @@ pub fn way_out(upstream: &str, key: &Columns, reason: &str, detail: &str) -> Str
         }
         None => "once that is mended, run again: it goes on by itself".to_owned(),
     }
+}
+
+/// Whether what holds came as a refusal of single jobs, which these may have brought about themselves.
+fn is_hard(reason: &str) -> bool {
+    let reason = reason.parse::<Reason>();
+    matches!(reason, Ok(Reason::Misconfigured | Reason::Forbidden | Reason::AuthExpired))
 }
 
 /// What a person does about an upstream that wants to be left alone for long.
