@@ -16,7 +16,8 @@ pub fn job(job: &JobView) -> Map<String, Value> {
     let own = json!({
         "id": job.id, "upstream": job.upstream, "load": job.load, "url": url(job),
         "state": job.state, "waiting": why::waiting(job.waiting.as_ref()),
-        "turn": why::turn(job), "method": job.method, "address": job.url,
+        "turn": why::turn(job), "ahead": job.ahead.map(|ahead| ahead.jobs),
+        "ahead_more": job.ahead.map(|ahead| ahead.more), "method": job.method, "address": job.url,
         "priority": job.priority, "attempts": job.attempts, "failures": job.failures,
         "status": job.status, "reason": job.reason, "detail": job.detail,
         "added_at": instant(Some(job.added_at)), "due_at": instant(Some(job.due_at)),

@@ -7,7 +7,7 @@
 //! | [`jobs`] | jobs, attempts and results as JSON |
 //! | [`limits`] | a limit in words: declared and planned |
 //! | [`evidence`] | what was sent and refused against what is declared; [`conclusion`]: in a sentence |
-//! | [`finish`] | when so much work would be done |
+//! | [`finish`] | when so much work would be done; [`turn`]: a job's turn |
 //! | [`words`] | spans of time in words |
 //!
 //! Instants in JSON are RFC 3339 in UTC.
@@ -18,6 +18,7 @@ pub mod finish;
 pub mod jobs;
 pub mod limits;
 pub mod status;
+pub mod turn;
 pub mod why;
 pub mod words;
 

@@ -23,8 +23,8 @@ pub fn waiting(wait: Option<&WaitView>) -> Value {
 /// `why JOB --json`.
 ///
 /// A job that is not held back by anything tells its last reason; one that expired, what would have
-/// let it go and when.
-pub fn job(job: &JobView) -> Value {
+/// let it go and when. `turn_at`: about when the turn comes of one that others go before.
+pub fn job(job: &JobView, turn_at: Option<Timestamp>) -> Value {
     let wait = job.waiting.as_ref();
     json!({
         "id": job.id, "upstream": job.upstream, "state": job.state, "turn": turn(job),
@@ -33,6 +33,8 @@ pub fn job(job: &JobView) -> Value {
         "reason": wait.map(|wait| wait.reason.clone()).or_else(|| job.reason.clone()),
         "detail": wait.map(|wait| wait.detail.clone()).or_else(|| job.detail.clone()),
         "key": columns(&job.partition),
+        "ahead": job.ahead.map(|ahead| ahead.jobs), "ahead_more": job.ahead.map(|ahead| ahead.more),
+        "turn_at": instant(turn_at),
     })
 }
 

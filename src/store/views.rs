@@ -185,6 +185,15 @@ pub struct PartitionView {
     pub wait: WaitView,
 }
 
+/// How many queued jobs of its partition go before a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ahead {
+    /// So many.
+    pub jobs: u64,
+    /// And more: they were not counted on.
+    pub more: bool,
+}
+
 /// A job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobView {
@@ -202,6 +211,8 @@ pub struct JobView {
     pub state: JobState,
     /// Why it cannot go now, where it is queued and cannot.
     pub waiting: Option<WaitView>,
+    /// How many of its partition go before it, where it is queued.
+    pub ahead: Option<Ahead>,
     /// Its columns.
     pub columns: Columns,
     /// Its partition's columns.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::bench::{Bench, has};
+use super::bench::{Bench, catalogue, has};
 
 #[test]
 fn what_a_job_waits_for_is_named() {
@@ -15,6 +15,31 @@ fn what_a_job_waits_for_is_named() {
         "(America/Los_Angeles) = ",
     ]);
     bench.run("jobs").ends(0).tells(&["URL", "WHY", "daily in "]);
+}
+
+#[test]
+fn a_jobs_place_in_the_line_is_told() {
+    let bench = Bench::new();
+    bench.write("c.csv", catalogue(1, 30));
+    bench.run("add shop --csv c.csv").ends(0);
+    let first = bench.run("why 1").ends(0).tells(&["ready: it goes as soon as a runner takes it"]);
+    assert!(!first.out.contains("before it"), "{}", first.out);
+    let line = "29 jobs go before it; its turn comes about ";
+    bench.run("why 30").ends(0).tells(&["ready: it goes when its turn comes", line, "`daily`"]);
+    bench.run("show 30").ends(0).tells(&["29 jobs go before it"]);
+    bench.run("jobs 2 30").ends(0).tells(&["queued  http", "1 before it", "29 before it"]);
+    let told = bench.json("why 30");
+    assert_eq!((&told["ahead"], &told["ahead_more"]), (&json!(29), &json!(false)));
+    // Eleven a day: as the forecast has it, two resets away.
+    let forecast = bench.json("forecast shop")["finish_at"].clone();
+    let hour = |at: &serde_json::Value| at.as_str().unwrap()[..13].to_owned();
+    assert_eq!(hour(&told["turn_at"]), hour(&forecast), "{told}");
+    bench.run("set 30 --priority 5").ends(0);
+    assert_eq!(bench.json("why 30")["ahead"], 0);
+    assert_eq!(bench.json("jobs 1 2")[1]["ahead"], 2);
+    bench.run("hold shop").ends(0);
+    let told = bench.json("why 2");
+    assert_eq!((&told["ahead"], &told["turn_at"]), (&json!(2), &json!(null)), "{told}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use paceline::report::jobs as told;
 use paceline::store::sqlite::SqliteStore;
-use paceline::store::views::{JobView, Turn};
+use paceline::store::views::{Ahead, JobView, Turn};
 use paceline::store::{Filter, Store as _};
 use serde_json::Value;
 
@@ -94,6 +94,12 @@ fn row(job: &JobView, times: &Times) -> [String; 6] {
         }
         None => job.reason.clone().or_else(|| job.detail.clone()).unwrap_or_default(),
     };
+    let ahead = job.ahead.filter(|ahead| ahead.jobs > 0).map(|Ahead { jobs, more }| {
+        format!("{jobs}{} before it", if more { " or more" } else { "" })
+    });
+    let more = [more, ahead.unwrap_or_default()];
+    let more: Vec<String> = more.into_iter().filter(|part| !part.is_empty()).collect();
+    let more = more.join(", ");
     let url = cut(told::url(job), 80).into_owned();
     [job.id.to_string(), job.upstream.clone(), job.load.clone(), state, url, more]
 }

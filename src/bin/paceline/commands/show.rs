@@ -1,6 +1,7 @@
 //! `show`: one job with all its attempts and what was answered.
 
 use paceline::report::jobs as told;
+use paceline::report::turn::before;
 use paceline::store::views::{AttemptView, JobView, Turn};
 use paceline::store::{AttemptFilter, KeptBody, Store as _};
 
@@ -57,6 +58,9 @@ fn head(job: &JobView, times: &Times, context: &Context) -> anyhow::Result<()> {
             let zone = wait.limit.as_ref().and_then(|limit| context.zone(&job.upstream, limit));
             lines.push(format!("  {}", ends(wait.turn, until, zone, times)));
         }
+    }
+    if let Some(before) = job.ahead.and_then(before) {
+        lines.push(format!("  {before}"));
     }
     if let (Some(reason), Some(detail)) = (&job.reason, &job.detail) {
         lines.push(format!("  last: {reason}: {detail}"));

@@ -7,7 +7,9 @@ use paceline::clock::Timestamp;
 use paceline::job::{Columns, JobId, JobState};
 use paceline::quota::Upstream;
 use paceline::reading::Reason;
+use paceline::report::finish::Finish;
 use paceline::report::status::open;
+use paceline::report::turn::{before, turn};
 use paceline::report::why as told;
 use paceline::report::words::figure;
 use paceline::store::sqlite::SqliteStore;
@@ -62,11 +64,19 @@ fn served(job: JobView, context: &Context) -> JobView {
 
 async fn job(store: &SqliteStore, what: &str, context: &Context) -> anyhow::Result<Exit> {
     let job = find(store, what, context).await?;
+    let times = context.times();
+    let declared = context.library().get(&job.upstream).ok();
+    let view = match &declared {
+        Some(declared) => Some(store.upstream(Arc::clone(declared)).await?),
+        None => None,
+    };
+    let known = declared.as_ref().zip(view.as_ref());
+    let turn = known.and_then(|(declared, view)| turn(declared, view, &job, times.now()));
     if context.global.json {
-        context.out.json(&told::job(&job))?;
+        let at = turn.as_ref().filter(|turn| !turn.is_beyond()).map(|turn| turn.at);
+        context.out.json(&told::job(&job, at))?;
         return Ok(Exit::Done);
     }
-    let times = context.times();
     context.out.text(&format!("job {} of {}: {}", job.id, job.upstream, reason(&job, &times)))?;
     if job.state == JobState::Unsure {
         context.out.text(&format!(
@@ -75,25 +85,41 @@ async fn job(store: &SqliteStore, what: &str, context: &Context) -> anyhow::Resu
             job.upstream, job.method, job.id
         ))?;
     }
-    let Ok(declared) = context.library().get(&job.upstream) else { return Ok(Exit::Done) };
-    let view = store.upstream(Arc::clone(&declared)).await?;
+    if let Some(before) = job.ahead.and_then(before) {
+        let turn = turn.map(|turn| turn_line(&turn, &times)).unwrap_or_default();
+        context.out.text(&format!("  {before}{turn}"))?;
+    }
+    let Some((declared, view)) = known else { return Ok(Exit::Done) };
     if let Some(at) = job.could_go_at {
-        let zone = zone(&view, job.limit.as_deref());
+        let zone = zone(view, job.limit.as_deref());
         context.out.text(&format!("  it could have gone {}", times.both(at, zone)))?;
     }
     if let Some(wait) = &job.waiting {
         if let Some(until) = wait.until {
-            let zone = zone(&view, wait.limit.as_deref());
+            let zone = zone(view, wait.limit.as_deref());
             context.out.text(&format!("  {}", ends(wait.turn, until, zone, &times)))?;
         }
-        held(wait.turn, &view, Some(&job.partition), context)?;
+        held(wait.turn, view, Some(&job.partition), context)?;
         // Its own instances, and those without a key.
         let own = |limit: &&LimitView| {
             limit.key.iter().all(|(name, value)| job.partition.get(name) == Some(value))
         };
-        limits(store, &declared, view.limits.iter().filter(own), context).await?;
+        limits(store, declared, view.limits.iter().filter(own), context).await?;
     }
     Ok(Exit::Done)
+}
+
+/// When the turn comes of a job that others go before.
+fn turn_line(turn: &Finish<'_>, times: &Times) -> String {
+    let by = turn.limit.map(|limit| format!(", by the limit `{limit}`"));
+    let by = by.unwrap_or_default();
+    match turn.is_beyond() {
+        true => {
+            format!("; its turn comes {}{by}", turn.span(times.now()).replace("more", "in more"))
+        }
+        false if turn.at <= times.now() => String::new(),
+        false => format!("; its turn comes about {}{by}", times.near_and_far(turn.at)),
+    }
 }
 
 fn reason(job: &JobView, times: &Times) -> String {
@@ -107,6 +133,9 @@ fn reason(job: &JobView, times: &Times) -> String {
         return match (job.state, job.ended_at) {
             (JobState::Queued, _) if job.attempts > 0 => {
                 format!("ready: it goes as soon as a runner takes it; its last attempt:{last}")
+            }
+            (JobState::Queued, _) if job.ahead.and_then(before).is_some() => {
+                "ready: it goes when its turn comes".to_owned()
             }
             (JobState::Queued, _) => "ready: it goes as soon as a runner takes it".to_owned(),
             (state, Some(at)) => format!("{state} since {}{last}", times.here(at)),

@@ -13,7 +13,7 @@ use crate::store::sqlite::instances::from_json;
 use crate::store::sqlite::places::{self, UpstreamRow};
 use crate::store::sqlite::queries;
 use crate::store::sqlite::usage::stored;
-use crate::store::views::{AttemptView, JobView, Turn, WaitView};
+use crate::store::views::{Ahead, AttemptView, JobView, Turn, WaitView};
 use crate::store::{AttemptFilter, Filter, KeptBody};
 
 /// Jobs that fit the filter, by number, with what they wait for where their upstream is declared.
@@ -30,6 +30,7 @@ pub(in crate::store::sqlite) fn jobs(
     let rows = query.query_map(params_from_iter(values), |row| job_row(row, now))?;
     let mut views: Vec<(i64, JobView)> = rows.collect::<rusqlite::Result<_>>()?;
     add_waits(conn, now, declared, &mut views)?;
+    add_ahead(conn, &mut views)?;
     Ok(views.into_iter().map(|(_, view)| view).collect())
 }
 
@@ -77,6 +78,27 @@ fn add_waits(
     Ok(())
 }
 
+/// So far the line of a job is counted that is looked at alone, and of each of many.
+const LINE_OF_ONE: u64 = 10_000;
+const LINE_OF_MANY: u64 = 1_000;
+
+/// Tells where in its partition's line each queued job stands, as far as that is near its head.
+fn add_ahead(conn: &Connection, views: &mut [(i64, JobView)]) -> rusqlite::Result<()> {
+    let most = if views.len() == 1 { LINE_OF_ONE } else { LINE_OF_MANY };
+    let mut lines: HashMap<i64, HashMap<i64, u64>> = HashMap::new();
+    for (partition, view) in views.iter_mut().filter(|(_, v)| v.state == JobState::Queued) {
+        if !lines.contains_key(partition) {
+            let mut query = conn.prepare_cached(queries::LINE)?;
+            let rows = query.query_map([*partition, stored(most)], |row| row.get(0))?;
+            let line = rows.zip(0..).map(|(id, place)| Ok((id?, place)));
+            lines.insert(*partition, line.collect::<rusqlite::Result<_>>()?);
+        }
+        let place = lines.get(partition).and_then(|line| line.get(&view.id.0)).copied();
+        view.ahead = Some(Ahead { jobs: place.unwrap_or(most), more: place.is_none() });
+    }
+    Ok(())
+}
+
 /// Of a running job: the attempt that is under way.
 fn under_way(row: &Row<'_>, now: Now) -> rusqlite::Result<Option<String>> {
     let Some(n) = row.get::<_, Option<u32>>("running")? else { return Ok(None) };
@@ -104,6 +126,7 @@ fn job_row(row: &Row<'_>, now: Now) -> rusqlite::Result<(i64, JobView)> {
             state.parse().unwrap_or(JobState::Queued)
         },
         waiting: None,
+        ahead: None,
         columns: from_json(&row.get::<_, String>("columns")?),
         partition: from_json(&row.get::<_, String>("key")?),
         priority: row.get("priority")?,

@@ -170,6 +170,11 @@ pub(in crate::store::sqlite) const PARTITION_ROW: &str =
     NULL AS again, NULL AS again_detail FROM partition WHERE id = ?1";
 pub(in crate::store::sqlite) const PARTITION_IS_LONE: &str =
     "SELECT count(*) = 1 FROM (SELECT 1 FROM partition WHERE upstream_id = ?1 LIMIT 2)";
+/// A partition's first jobs, in the order in which they go once they are due.
+pub(in crate::store::sqlite) const LINE: &str = "SELECT id FROM job
+    WHERE partition_id = ?1 AND state = 'queued'
+      AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)
+    ORDER BY priority DESC, due_at, id LIMIT ?2";
 /// Less those that run: their rows say queued too.
 pub(in crate::store::sqlite) const PARTITION_JOBS: &str = "SELECT
     (SELECT count(*) FROM job WHERE partition_id = ?1 AND state = 'queued')
