@@ -265,3 +265,23 @@ fn a_credential_that_is_typed_out_is_told_of() {
         assert!(!told.err.contains("kept in the store"), "{header}: {}", told.err);
     }
 }
+
+#[test]
+fn whoever_adds_to_what_is_held_is_told() {
+    let bench = Bench::new();
+    let said = bench.run("add shop --set isbn=1").ends(0);
+    assert!(!said.err.contains("held"), "{}", said.err);
+    bench.run("hold shop --why maintenance").ends(0);
+    bench.run("add shop --set isbn=2").ends(0).complains(&[
+        "held, and not sent until a person acts: shop (by_hand): maintenance",
+        "`paceline resume shop`",
+    ]);
+    let again = bench.run("add shop --set isbn=2").ends(0);
+    assert!(!again.err.contains("held"), "nothing was added: {}", again.err);
+    bench.run("add engine https://a.example/1").ends(0);
+    bench.run("hold engine --key site=https://a.example").ends(0);
+    bench
+        .run("add engine https://a.example/2")
+        .ends(0)
+        .complains(&["engine [site=https://a.example]"]);
+}

@@ -209,6 +209,7 @@ fn who_asks_and_keeps_no_answer_is_told_before_it_is_too_late() {
     for kept in ["[keep]\nbody = \"all\"\n", "[results]\nfields = { a = \"/a\" }\n"] {
         assert_eq!(adds(&format!("{bare}{kept}"), ""), "");
     }
+    bench.run("resume bare").ends(0);
     assert_eq!(adds(bare, "--method PUT"), "", "it sends, and is told that it was taken");
 }
 

@@ -40,7 +40,8 @@ type Entering = JoinHandle<Vec<Result<Added, StoreError>>>;
 /// An `add` at work.
 #[derive(Debug)]
 pub struct Addition {
-    store: SqliteStore,
+    /// Where they go.
+    pub store: SqliteStore,
     load: String,
     shares: Vec<Share>,
     dedupe: Dedupe,
@@ -149,6 +150,12 @@ impl Addition {
     /// The upstreams, with the credentials that what was added to each uses.
     pub fn credentials(&self) -> impl Iterator<Item = (&Upstream, &BTreeSet<String>)> {
         self.shares.iter().map(|share| (&*share.upstream, &share.credentials))
+    }
+
+    /// The upstreams that have more jobs now.
+    pub fn added_to(&self) -> impl Iterator<Item = &str> {
+        let more = self.shares.iter().filter(|share| share.added > 0);
+        more.map(|share| share.upstream.name.as_str())
     }
 
     fn sum(&self, part: impl Fn(&Share) -> u64) -> u64 {

@@ -33,6 +33,7 @@ use paceline::store::sqlite::SqliteStore;
 
 use super::answers::lost;
 use super::lacks::lacks;
+use super::run::holds;
 use crate::args::add::{AddArgs, DedupeRule};
 use crate::args::select::{self, columns};
 use crate::context::Context;
@@ -83,9 +84,27 @@ pub async fn run(args: AddArgs, context: &Context) -> anyhow::Result<Exit> {
         let lacks = lacks(upstream, &args).into_iter().filter(|one| one.concerns(credentials));
         lacks.for_each(|one| context.note(&one.note(&upstream.name)));
     }
+    held(&addition, context).await?;
     hint::kept_credentials(&args).for_each(|note| context.note(&note));
     let exit = if left.rejected > 0 { Exit::Failed } else { Exit::Done };
     Ok(hinted(exit, &upstreams, &args, context))
+}
+
+/// Says where nothing is sent until a person acts: whoever adds may not know, and wait.
+async fn held(addition: &Addition, context: &Context) -> anyhow::Result<()> {
+    let mut names = Vec::new();
+    for name in addition.added_to() {
+        if addition.store.remaining(name.to_owned()).await?.held > 0 {
+            names.push(name.to_owned());
+        }
+    }
+    if names.is_empty() {
+        return Ok(());
+    }
+    for line in holds::lines(&addition.store, &names, context).await? {
+        context.note(&format!("held, and not sent until a person acts: {line}"));
+    }
+    Ok(())
 }
 
 /// What changes are told by is kept under the key that duplicates are told by.

@@ -1,7 +1,7 @@
 //! `run`: send what may be sent.
 
 pub mod finish;
-mod holds;
+pub mod holds;
 pub mod leave;
 pub mod lines;
 mod pace;
