@@ -285,3 +285,13 @@ fn whoever_adds_to_what_is_held_is_told() {
         .ends(0)
         .complains(&["engine [site=https://a.example]"]);
 }
+
+#[test]
+fn a_dry_run_says_that_it_looks_for_no_duplicates() {
+    let bench = Bench::new();
+    bench.run("add shop --set isbn=1").ends(0);
+    let line = "Nor was looked which rows are there already, or come twice";
+    bench.run("add shop --set isbn=1 --dry-run").ends(0).tells(&["Nothing was added.", line]);
+    let said = bench.run("add shop --set isbn=1 --dry-run --dedupe none").ends(0);
+    assert!(!said.out.contains(line), "{}", said.out);
+}

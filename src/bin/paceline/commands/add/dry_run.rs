@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::intake::Intake;
 use super::source::Rows;
-use crate::args::add::AddArgs;
+use crate::args::add::{AddArgs, DedupeRule};
 use crate::commands::lacks::{Unset, lacks};
 use crate::context::Context;
 use crate::exit::Exit;
@@ -56,7 +56,13 @@ pub fn run(
         for (plan, upstream) in all {
             plan.tell(upstream, args, context)?;
         }
-        context.out.text("Nothing was added.")?;
+        let not_looked_for = match args.dedupe {
+            DedupeRule::None => "",
+            _ => {
+                " Nor was looked which rows are there already, or come twice: `add` passes over those."
+            }
+        };
+        context.out.text(&format!("Nothing was added.{not_looked_for}"))?;
     }
     Ok(if left.rejected > 0 { Exit::Failed } else { Exit::Done })
 }
