@@ -197,25 +197,18 @@ pub(super) const DEDUPE_FORGET: &str = "DELETE FROM dedupe_mark WHERE day >= 0 A
 
 // ---- the claim
 
-/// The jobs that may be taken of a partition; `$more` narrows them down.
-macro_rules! head_jobs {
-    ($more:literal) => {
-        concat!(
-            "SELECT job.id, job.attempts, job.added_at, job.due_at, job.deadline_at, job.url, job.columns,
+/// `:hard` is 0 where only those are wanted that were not refused in a way that only a person can mend, else 1.
+pub(super) const HEAD_JOBS: &str =
+    "SELECT job.id, job.attempts, job.added_at, job.due_at, job.deadline_at, job.url, job.columns,
         job.repeatable, shape.method, shape.headers, shape.body, shape.has_body,
         redirect.url, redirect.hops, redirect.as_get, redirect.away,
         owned.owner, owned.once, owned.units, job.refused_hard
     FROM job JOIN shape ON shape.id = job.shape_id LEFT JOIN redirect ON redirect.job_id = job.id
     LEFT JOIN owned ON owned.job_id = job.id
     WHERE job.partition_id = :partition AND job.state = 'queued' AND job.priority = :priority
-      AND job.due_at <= :now AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)",
-            $more,
-            " ORDER BY job.due_at, job.id LIMIT :most"
-        )
-    };
-}
-pub(super) const HEAD_JOBS: &str = head_jobs!("");
-pub(super) const HEAD_JOBS_UNREFUSED: &str = head_jobs!(" AND job.refused_hard = 0");
+      AND job.due_at <= :now AND job.refused_hard <= :hard
+      AND NOT EXISTS (SELECT 1 FROM running WHERE job_id = job.id)
+    ORDER BY job.due_at, job.id LIMIT :most";
 /// Values in order.
 pub(super) const CALL_ADD: &str = "INSERT INTO call
         (id, runner_id, partition_id, slot_at, expires_at, repeatable, marked, taken)

@@ -66,6 +66,14 @@ impl Turn {
     }
 }
 
+/// Which jobs of a partition are wanted.
+#[derive(Clone, Copy)]
+enum Which {
+    Any,
+    /// Those that were not refused in a way that only a person can mend.
+    Unrefused,
+}
+
 /// What came of asking for one job.
 pub(super) enum Asked {
     Taken,
@@ -194,7 +202,7 @@ impl Round<'_> {
         };
         let all_may = unrefused.is_empty();
         let jobs = match all_may {
-            true => self.head_jobs(queries::HEAD_JOBS, ready.id, ready.priority, most)?,
+            true => self.head_jobs(ready.id, ready.priority, Which::Any, most)?,
             false => unrefused,
         };
         if let Some(until) = batch.and_then(|batch| self.lingers(batch, &jobs, most))
@@ -227,13 +235,13 @@ impl Round<'_> {
         priority: u8,
         most: usize,
     ) -> rusqlite::Result<VecDeque<HeadJob>> {
-        let first = self.head_jobs(queries::HEAD_JOBS, partition, priority, 1)?;
+        let first = self.head_jobs(partition, priority, Which::Any, 1)?;
         if !first.front().is_some_and(|first| first.refused_hard) {
             return Ok(VecDeque::new());
         }
         let mut level = Some(priority);
         while let Some(priority) = level {
-            let jobs = self.head_jobs(queries::HEAD_JOBS_UNREFUSED, partition, priority, most)?;
+            let jobs = self.head_jobs(partition, priority, Which::Unrefused, most)?;
             if !jobs.is_empty() {
                 return Ok(jobs);
             }
@@ -244,15 +252,16 @@ impl Round<'_> {
 
     fn head_jobs(
         &self,
-        query: &str,
         partition: i64,
         priority: u8,
+        which: Which,
         most: usize,
     ) -> rusqlite::Result<VecDeque<HeadJob>> {
-        let mut query = self.txn.conn.prepare_cached(query)?;
+        let mut query = self.txn.conn.prepare_cached(queries::HEAD_JOBS)?;
         let rows = query.query_map(
             named_params! {
                 ":partition": partition, ":priority": priority,
+                ":hard": matches!(which, Which::Any),
                 ":now": self.txn.now.store.as_nanos(), ":most": stored(most as u64),
             },
             head_job,
