@@ -14,6 +14,8 @@ pub struct Known {
     pub name: String,
     /// Its view, or what is wrong with its quota file.
     pub view: Result<UpstreamView, String>,
+    /// Its jobs.
+    pub jobs: Tally,
 }
 
 /// `status --json`.
@@ -29,8 +31,8 @@ pub fn status(store: &str, jobs: &Tally, upstreams: &[Known]) -> Value {
 /// The jobs of these upstreams together.
 pub fn sum(upstreams: &[Known]) -> Tally {
     let mut sum: Tally = JobState::ALL.into_iter().map(|state| (state, 0)).collect();
-    for view in upstreams.iter().filter_map(|known| known.view.as_ref().ok()) {
-        for (state, jobs) in &view.jobs {
+    for known in upstreams {
+        for (state, jobs) in &known.jobs {
             *sum.entry(*state).or_default() += jobs;
         }
     }
@@ -60,8 +62,8 @@ pub fn upstream(known: &Known) -> Value {
             "omitted": view.omitted,
         }),
         Err(problem) => json!({
-            "name": known.name, "held": false, "limits": [], "partitions": [],
-            "problem": problem,
+            "name": known.name, "held": false, "jobs": tally(&known.jobs), "limits": [],
+            "partitions": [], "problem": problem,
         }),
     }
 }

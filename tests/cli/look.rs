@@ -163,3 +163,20 @@ fn a_report_of_nothing_says_so() {
     );
     bench.run("report nowhere").ends(2).complains(&["nowhere"]);
 }
+
+#[test]
+fn from_another_folder_the_counts_are_told_too() {
+    let bench = Bench::new();
+    bench.run("add shop --set isbn=1").ends(0);
+    std::fs::remove_dir_all(bench.path("quotas")).unwrap();
+    let folder = bench.path("quotas").canonicalize().unwrap_or_else(|_| bench.path("quotas"));
+    let looked = format!("looked in {}", folder.display());
+    for line in ["status", "status shop"] {
+        bench.run(line).ends(0).tells(&["shop: 1 queued", "there is no upstream `shop`", &looked]);
+    }
+    let told = bench.json("status shop");
+    assert_eq!(
+        (&told["jobs"]["queued"], &told["upstreams"][0]["jobs"]["queued"]),
+        (&json!(1), &json!(1))
+    );
+}

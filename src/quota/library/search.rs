@@ -43,7 +43,10 @@ impl Search {
 
     /// Where is looked, for people.
     pub(super) fn places(&self) -> Vec<String> {
-        let folders = self.folders.iter().map(|folder| folder.display().to_string());
+        // Whoever is in another folder than usual sees it by that.
+        let whole =
+            |folder: &PathBuf| std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
+        let folders = self.folders.iter().map(|folder| whole(folder).display().to_string());
         folders.chain(["the built-in presets".to_owned()]).collect()
     }
 

@@ -60,6 +60,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, TransactionBehavior};
 
+use super::views::Tally;
 use super::{RunnerId, StoreError};
 use crate::clock::{Anchor, Clock, Now, Timeline, Timestamp};
 use crate::quota::{LimitRule, Upstream};
@@ -190,6 +191,15 @@ impl SqliteStore {
     /// The store cannot answer.
     pub fn examine(&self) -> Result<Health, StoreError> {
         self.read(|conn, now| health::examine(conn, now, &self.inner.path, &self.inner.locks))
+    }
+
+    /// The jobs of an upstream by state; its quota file is not needed.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot answer.
+    pub fn tally_of(&self, upstream: &str) -> Result<Tally, StoreError> {
+        self.read(|conn, _| inspect::tally(conn, Some(upstream)))
     }
 
     /// Makes a copy the store that is sent from, as the first runner on it would. `None`: it is no copy.

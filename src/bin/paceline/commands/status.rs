@@ -44,7 +44,8 @@ pub async fn run(args: StatusArgs, context: &Context) -> anyhow::Result<Exit> {
         match &known.view {
             Ok(view) => upstream(view, &times, context)?,
             Err(problem) => {
-                context.out.text(&format!("{}\n{}", known.name, indented(problem)))?;
+                let jobs = jobs_line(&known.jobs);
+                context.out.text(&format!("{}: {jobs}\n{}", known.name, indented(problem)))?;
             }
         }
     }
@@ -75,7 +76,8 @@ pub async fn known(
             Ok(upstream) => Ok(store.upstream(upstream).await?),
             Err(problem) => Err(problem.to_string()),
         };
-        all.push(Known { name, view });
+        let jobs = store.tally_of(&name)?;
+        all.push(Known { name, view, jobs });
     }
     Ok(all)
 }
