@@ -23,7 +23,11 @@ use search::{Search, Seen};
 #[non_exhaustive]
 pub enum LibraryError {
     /// No quota file of that name.
-    #[error("there is no upstream `{name}`{}; looked in {}", meant(.near.as_deref()), .looked.join(", "))]
+    #[error(
+        "there is no upstream `{name}`{}; looked in {}; `paceline quotas list` shows all there are, \
+         `paceline init {name}` writes a file for it",
+        meant(.near.as_deref()), .looked.join(", ")
+    )]
     Unknown {
         /// The name asked for.
         name: String,

@@ -42,7 +42,8 @@ fn an_unknown_name_is_told_with_what_was_meant() {
     let error = library.get("index-now").unwrap_err().to_string();
     assert_eq!(
         error,
-        "there is no upstream `index-now` (did you mean `indexnow`?); looked in the built-in presets"
+        "there is no upstream `index-now` (did you mean `indexnow`?); looked in the built-in presets; \
+         `paceline quotas list` shows all there are, `paceline init index-now` writes a file for it"
     );
     for name in ["../a", "", ".hidden", "a/b"] {
         assert!(matches!(library.get(name), Err(LibraryError::Unknown { .. })), "{name}");
