@@ -242,3 +242,23 @@ fn the_log_has_a_line_an_attempt() {
     bench.run("show 2").ends(0).tells(&["404, not_found", "no text", "there was more"]);
     bench.run("retry --load l --yes").ends(0).tells(&["1 job queued"]);
 }
+
+#[test]
+fn a_column_id_of_the_rows_is_told_from_the_jobs_number() {
+    let bench = Bench::new();
+    bench.write(
+        "quotas/items.toml",
+        "name = \"items\"\n[request]\nurl = \"http://127.0.0.1:9/{id}\"\n",
+    );
+    bench.write("c.csv", "id,title\n70,A\n71,B\n");
+    bench.run("add items --csv c.csv").ends(0);
+    bench.run("cancel --upstream items --yes").ends(0);
+    let line = "results --state cancelled --sqlite a.db --upsert";
+    let note = "`id` is the job's number, of which no two rows have the same; the column `id` of your rows is \
+        `columns.id`";
+    bench.run(&format!("{line} id")).ends(0).complains(&[note]);
+    let said = bench.run(&format!("{line} columns.id")).ends(0);
+    assert!(!said.err.contains("number"), "{}", said.err);
+    let csv = bench.run("results --state cancelled --fields columns.id").ends(0);
+    assert_eq!(csv.out, "columns.id\n70\n71\n");
+}

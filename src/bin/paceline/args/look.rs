@@ -162,7 +162,8 @@ Results come in the order in which their jobs ended. Each has a `cursor`; `--aft
 on from there, and tells the next one on stderr (with -v also the first time). Cancelled jobs
 have no result, unless --state asks for them. Values are written as they are, line breaks and
 control characters too; only on a terminal these are escaped. A column with the name of another
-field is `columns.NAME` in CSV, and in JSON found in `columns`.
+field is `columns.NAME` in CSV and in tables, and in JSON found in `columns`: `id` is the job's
+number, so that a column `id` of your rows is `columns.id`, with --upsert too.
 
 --sqlite makes the table and the columns that it lacks. Without --upsert a row is told from others
 by its `cursor`: the same command again writes no row twice. An older result replaces no newer one.")]
@@ -194,7 +195,7 @@ pub struct ResultsArgs {
     /// The table
     #[arg(long, value_name = "NAME", default_value = "results", requires = "sqlite")]
     pub table: String,
-    /// In place of the row with the same value in this column
+    /// In place of the row with the same value in this column; `columns.id` for a column `id` of yours
     #[arg(long, value_name = "COLUMN", requires = "sqlite")]
     pub upsert: Option<String>,
     /// Which jobs.

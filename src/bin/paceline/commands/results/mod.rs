@@ -40,6 +40,10 @@ pub async fn run(args: ResultsArgs, context: &Context) -> anyhow::Result<Exit> {
         (None, true) => None,
         _ => Some(Names::new(&args, &bodies, &filter, &store, context).await?),
     };
+    let meant = args.upsert.as_ref().zip(names.as_ref());
+    if let Some(note) = meant.and_then(|(upsert, names)| names.misunderstood(upsert)) {
+        context.note(&format!("--upsert: {note}"));
+    }
     let mut sheet = Sheet::new(&args, format, names, context)?;
     let mut pages = Pages::new(filter, &args, bodies);
     let mut written = 0;

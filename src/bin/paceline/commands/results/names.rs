@@ -20,6 +20,8 @@ pub struct Names {
     pub all: Vec<String>,
     /// Those taken from answers.
     fields: Vec<String>,
+    /// Columns of the rows that bear the name of a field which every result has.
+    shadowed: Vec<String>,
 }
 
 impl Names {
@@ -36,9 +38,15 @@ impl Names {
             check(asked, bodies, filter, store, context).await?;
         }
         if let (Some(asked), None) = (&args.fields, &args.sqlite) {
-            return Ok(Names { all: joined(asked.clone(), taken), fields: Vec::new() });
+            return Ok(Names {
+                all: joined(asked.clone(), taken),
+                fields: Vec::new(),
+                shadowed: Vec::new(),
+            });
         }
         let found = store.result_names(filter.clone()).await?;
+        let own = |name: &&String| name.as_str() != "url" && is_own(name);
+        let shadowed = found.columns.iter().filter(own).cloned().collect();
         let mut fields = found.fields;
         for upstream in context.declared(store).await?.values() {
             if filter.upstreams.contains(&upstream.name) {
@@ -65,7 +73,19 @@ impl Names {
                 all
             }
         };
-        Ok(Names { all, fields })
+        Ok(Names { all, fields, shadowed })
+    }
+
+    /// What to say where a row's column was meant, perhaps, by a name that is a field of every result.
+    pub fn misunderstood(&self, name: &str) -> Option<String> {
+        if !self.shadowed.iter().any(|column| column == name) {
+            return None;
+        }
+        let what = match name {
+            "id" => "`id` is the job's number, of which no two rows have the same".to_owned(),
+            _ => format!("`{name}` is the result's own"),
+        };
+        Some(format!("{what}; the column `{name}` of your rows is `columns.{name}`"))
     }
 
     /// With what each column of a SQLite table holds; `key` and the cursor are among them.
@@ -134,6 +154,10 @@ pub async fn check_column(name: &str, filter: &Filter, store: &SqliteStore) -> a
         "--latest-by: no result has a column `{name}`{meant}; there are: {}",
         known.join(", ")
     ))
+}
+
+fn is_own(name: &str) -> bool {
+    RESULT_FIELDS.into_iter().chain(RESULT_RESERVED).any(|own| own == name)
 }
 
 fn is_taken(bodies: &Bodies, name: &str) -> bool {
