@@ -186,7 +186,7 @@ pub struct ResultsArgs {
     /// At most this many
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
-    /// To this file instead of stdout
+    /// To this file instead of stdout; what was there is replaced
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Into a table of this SQLite file
