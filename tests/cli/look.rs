@@ -180,3 +180,13 @@ fn from_another_folder_the_counts_are_told_too() {
         (&json!(1), &json!(1))
     );
 }
+
+#[test]
+fn a_job_that_is_not_there_is_an_error() {
+    let bench = Bench::new();
+    bench.run("add shop --set isbn=1").ends(0);
+    bench.run("jobs 1").ends(0).tells(&["shop"]);
+    bench.run("jobs 99999").ends(2).complains(&["there is no job 99999"]);
+    bench.run("jobs 1 7 8 --json").ends(2).complains(&["there are no jobs 7, 8"]);
+    bench.run("jobs 1 --state failed").ends(0).complains(&["no job fits"]);
+}

@@ -1,5 +1,8 @@
 //! `jobs`: a list.
 
+use std::collections::BTreeSet;
+
+use paceline::job::JobId;
 use paceline::report::jobs as told;
 use paceline::store::sqlite::SqliteStore;
 use paceline::store::views::{Ahead, JobView, Turn};
@@ -9,7 +12,7 @@ use serde_json::Value;
 use super::act::check_names;
 use crate::args::look::JobsArgs;
 use crate::context::Context;
-use crate::exit::Exit;
+use crate::exit::{Exit, wrong};
 use crate::render::table::table;
 use crate::render::text::cut;
 use crate::render::time::Times;
@@ -23,6 +26,7 @@ pub async fn run(args: JobsArgs, context: &Context) -> anyhow::Result<Exit> {
     let mut filter = args.select.filter(&args.jobs, &context.times(), store.now())?;
     filter.url = args.url;
     check_names(&filter, &store, context).await?;
+    check_numbers(&args.jobs, &store).await?;
     let mut pages = Pages::new(filter, args.limit);
     match context.global.json {
         true => {
@@ -37,6 +41,23 @@ pub async fn run(args: JobsArgs, context: &Context) -> anyhow::Result<Exit> {
         false => list(&mut pages, &store, context).await?,
     }
     Ok(Exit::Done)
+}
+
+/// A job that is not there is a slip of the pen, or was pruned: no empty answer.
+async fn check_numbers(asked: &[i64], store: &SqliteStore) -> anyhow::Result<()> {
+    if asked.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<JobId> = asked.iter().copied().map(JobId).collect();
+    let found = store.jobs(Filter { ids, ..Filter::default() }, Default::default()).await?;
+    let found: BTreeSet<i64> = found.iter().map(|job| job.id.0).collect();
+    let lacking = asked.iter().filter(|id| !found.contains(id)).map(ToString::to_string);
+    let lacking: Vec<String> = lacking.collect();
+    match lacking.as_slice() {
+        [] => Ok(()),
+        [one] => wrong(format!("there is no job {one}")),
+        several => wrong(format!("there are no jobs {}", several.join(", "))),
+    }
 }
 
 /// Jobs by number, page by page.
