@@ -316,3 +316,14 @@ fn an_hours_start_is_told_as_one() {
         .ends(0)
         .tells(&["5 an hour, which begins 30 min past each hour in UTC"]);
 }
+
+#[test]
+fn a_check_of_all_files_says_of_presets_only_that_they_are_valid() {
+    let bench = Bench::new();
+    let said = bench.run("quotas check").ends(0);
+    said.complains(&[]).tells(&["shop: valid", "engine: valid", "built-in presets: valid ("]);
+    let lines = bench.run("quotas check").ends(0).out.lines().count();
+    assert!(lines < 12, "{lines} lines");
+    bench.run("quotas check indexnow").ends(0).tells(&["indexnow: valid", "planned"]);
+    assert!(bench.json("quotas check").as_array().unwrap().len() > 20, "tools are told of each");
+}

@@ -15,6 +15,7 @@ use crate::args::tools::{QuotasArgs, QuotasCommand};
 use crate::context::Context;
 use crate::exit::{Exit, wrong};
 use crate::render::table::{indented, table};
+use crate::render::text::count;
 
 /// Lists, shows or checks quota files.
 pub fn run(args: QuotasArgs, context: &Context) -> anyhow::Result<Exit> {
@@ -112,17 +113,19 @@ fn check(what: &[String], context: &Context) -> anyhow::Result<Exit> {
     let built_in: Vec<String> = presets.map(|entry| entry.name).collect();
     let mut all = Vec::new();
     let mut exit = Exit::Done;
+    let mut sound = 0_u64;
     for name in names {
         let checked = one(&name, context)?;
         if checked.is_err() {
             exit = Exit::Usage;
         }
-        match context.global.json {
-            true => all.push(as_json(&name, &checked)),
-            false => tell(&name, &checked, context)?,
-        }
         // Whoever checks all files asks for nothing of the presets.
         let asked = !what.is_empty() || !built_in.contains(&name);
+        match context.global.json {
+            true => all.push(as_json(&name, &checked)),
+            false if !asked && checked.is_ok() => sound += 1,
+            false => tell(&name, &checked, context)?,
+        }
         if let (Ok(upstream), true, false) = (&checked, asked, context.global.json) {
             for unset in unset(upstream, std::iter::empty()) {
                 context.note(&unset.note(&upstream.name));
@@ -131,6 +134,11 @@ fn check(what: &[String], context: &Context) -> anyhow::Result<Exit> {
     }
     if context.global.json {
         context.out.json(&Value::from(all))?;
+    } else if sound > 0 {
+        context.out.text(&format!(
+            "{}: valid (`paceline quotas list` shows them, `paceline quotas check NAME` tells of one)",
+            count(sound, "built-in preset")
+        ))?;
     }
     Ok(exit)
 }
