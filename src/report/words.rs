@@ -5,7 +5,8 @@ use std::time::Duration;
 const UNITS: [(u64, &str); 5] =
     [(31_536_000, "years"), (86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
 
-/// A span by its two largest units, rounded up to the second so that nobody comes too early.
+/// A span by its two largest units, rounded up to the second, under ten seconds to a tenth of one: so that
+/// nobody comes too early, or waits much longer.
 ///
 /// ```
 /// use paceline::report::words::span;
@@ -13,11 +14,19 @@ const UNITS: [(u64, &str); 5] =
 ///
 /// assert_eq!(span(Duration::from_secs(11_520)), "3 h 12 min");
 /// assert_eq!(span(Duration::from_millis(59_001)), "1 min");
+/// assert_eq!(span(Duration::from_millis(2_140)), "2.2 s");
 /// assert_eq!(span(Duration::from_millis(250)), "250 ms");
 /// ```
 pub fn span(span: Duration) -> String {
     if span < Duration::from_secs(1) {
         return small(span);
+    }
+    let tenths = span.as_nanos().div_ceil(100_000_000);
+    if tenths < 100 {
+        return match (tenths / 10, tenths % 10) {
+            (seconds, 0) => format!("{seconds} s"),
+            (seconds, tenths) => format!("{seconds}.{tenths} s"),
+        };
     }
     let mut left = span.as_secs() + u64::from(span.subsec_nanos() > 0);
     let mut parts = Vec::new();
@@ -70,6 +79,8 @@ mod tests {
     fn two_units_at_most() {
         let told = |secs| span(Duration::from_secs(secs));
         assert_eq!(told(5), "5 s");
+        assert_eq!(span(Duration::from_millis(9_899)), "9.9 s");
+        assert_eq!(span(Duration::from_millis(9_901)), "10 s");
         assert_eq!(told(125), "2 min 5 s");
         assert_eq!(told(3_600), "1 h");
         assert_eq!(told(86_400 + 59), "1 d");

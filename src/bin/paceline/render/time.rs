@@ -77,6 +77,9 @@ fn face(at: Timestamp, zone: Tz) -> String {
     at.to_utc().with_timezone(&zone).format("%Y-%m-%d %H:%M:%S %Z").to_string()
 }
 
+/// What is over for no longer than this is told without a figure.
+const JUST_NOW: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// Shows instants as seen from now.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
@@ -110,10 +113,11 @@ impl Times {
         }
     }
 
-    /// `in 3 h 12 min`, `5 s ago`, `now`.
+    /// `in 3 h 12 min`, `5 s ago`, `just now`, `now`.
     pub fn distance(&self, at: Timestamp) -> String {
         match at.cmp(&self.now) {
             std::cmp::Ordering::Greater => format!("in {}", span(at.since(self.now))),
+            std::cmp::Ordering::Less if self.now.since(at) < JUST_NOW => "just now".to_owned(),
             std::cmp::Ordering::Less => format!("{} ago", span(self.now.since(at))),
             std::cmp::Ordering::Equal => "now".to_owned(),
         }
@@ -243,6 +247,18 @@ mod tests {
         assert_eq!(times(Tz::UTC).both(NOW, None), "2026-12-01 04:48:02 UTC here, now");
         assert_eq!(times(Tz::UTC).both(NOW, Some(Tz::UTC)), "2026-12-01 04:48:02 UTC here, now");
         assert_eq!(times(Tz::UTC).due(NOW - std::time::Duration::from_micros(271), None), "now");
+    }
+
+    #[test]
+    fn a_distance_is_no_finer_than_it_is_of_use() {
+        let off = |millis| std::time::Duration::from_millis(millis);
+        let told = |at| times(Tz::UTC).distance(at);
+        assert_eq!(told(NOW - std::time::Duration::from_micros(247)), "just now");
+        assert_eq!(told(NOW - off(999)), "just now");
+        assert_eq!(told(NOW - off(1_000)), "1 s ago");
+        assert_eq!(told(NOW + off(2_140)), "in 2.2 s");
+        assert_eq!(told(NOW + off(250)), "in 250 ms");
+        assert_eq!(told(NOW), "now");
     }
 
     #[test]
