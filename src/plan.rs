@@ -19,8 +19,8 @@
 //! ```
 //!
 //! A column's value is, in this order: that of `--set`; the row's; the credential's `set`; the one
-//! derived `from` the URL; the `default`. An empty value of a row counts as none where the upstream
-//! derives or defaults the column, and where the path of a URL or a key needs it.
+//! derived `from` the URL; the `default`. An empty value of a row, or one of blanks, counts as none where the
+//! upstream derives or defaults the column, and where the path of a URL or a key needs it.
 
 mod columns;
 mod error;
@@ -321,7 +321,8 @@ impl<'a> Planner<'a> {
         };
         for name in &address.path {
             let value = columns.get(name).map_or("", String::as_str);
-            match value {
+            // One of blanks would call something else no less than none does.
+            match value.trim() {
                 "" => return Err(self.missing(name, columns)),
                 "." | ".." if name != "url" => {
                     return Err(PlanError::Dots { column: name.clone() });
@@ -360,7 +361,7 @@ impl<'a> Planner<'a> {
     fn partition(&self, columns: &Columns) -> Result<Columns, PlanError> {
         let mut partition = Columns::new();
         for name in &self.partition {
-            let value = columns.get(*name).filter(|value| !value.is_empty());
+            let value = columns.get(*name).filter(|value| !value.trim().is_empty());
             let value = value.ok_or_else(|| self.missing(name, columns))?;
             partition.insert((*name).to_owned(), value.clone());
         }

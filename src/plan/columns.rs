@@ -16,7 +16,7 @@ pub(super) fn derive<'a>(
 ) -> Vec<&'a str> {
     let mut added = Vec::new();
     for (name, rule) in &upstream.columns {
-        if columns.get(name).is_some_and(|value| !value.is_empty()) {
+        if columns.get(name).is_some_and(|value| !value.trim().is_empty()) {
             continue;
         }
         let derived = rule.from.as_ref().zip(url).and_then(|(from, url)| part(from, url));

@@ -192,3 +192,14 @@ fn no_file_is_written_over_a_store() {
     bench.run("results --state queued -o out.csv").ends(0);
     assert!(std::fs::read_to_string(bench.path("out.csv")).unwrap().starts_with("id,"));
 }
+
+#[test]
+fn a_cell_of_blanks_is_an_empty_one() {
+    let bench = Bench::new();
+    bench.write("c.csv", "isbn,title\n1,A\n,B\n\"  \",C\n4,\n");
+    let said = bench.run("add shop --csv c.csv").ends(3).tells(&["2 added, 2 rejected"]);
+    said.complains(&[
+        "line 3 of c.csv: the column `isbn` is missing: thirteen digits",
+        "line 4 of",
+    ]);
+}
