@@ -190,3 +190,16 @@ fn a_job_that_is_not_there_is_an_error() {
     bench.run("jobs 1 7 8 --json").ends(2).complains(&["there are no jobs 7, 8"]);
     bench.run("jobs 1 --state failed").ends(0).complains(&["no job fits"]);
 }
+
+#[test]
+fn a_report_says_what_it_cannot_know_any_more() {
+    let bench = Bench::new();
+    bench.run("add shop --set isbn=1").ends(0);
+    bench.run("add shop --set isbn=2").ends(0);
+    let said = bench.run("report shop").ends(0);
+    assert!(!said.err.contains("removed"), "{}", said.err);
+    bench.run("cancel 1").ends(0);
+    bench.run("prune 1").ends(0);
+    bench.run("report shop").ends(0).complains(&["1 job was removed from this store"]);
+    assert_eq!(bench.json("report shop")["pruned"], 1);
+}

@@ -193,6 +193,18 @@ impl SqliteStore {
         self.read(|conn, now| health::examine(conn, now, &self.inner.path, &self.inner.locks))
     }
 
+    /// How many jobs are gone, with all that was known of them.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot answer.
+    pub fn pruned(&self) -> Result<u64, StoreError> {
+        self.read(|conn, _| {
+            let pruned: i64 = conn.query_row(queries::JOBS_PRUNED, [], |row| row.get(0))?;
+            Ok(pruned.unsigned_abs())
+        })
+    }
+
     /// The jobs of an upstream by state; its quota file is not needed.
     ///
     /// # Errors

@@ -52,6 +52,10 @@ pub(super) const STORE_SET_JOB_SEQ: &str =
 /// The number of the next job. No number is given out twice, also where the last jobs were pruned.
 pub(super) const STORE_NEXT_JOB: &str =
     "SELECT max(job_seq, (SELECT coalesce(max(id), 0) FROM job)) + 1 FROM store";
+/// Jobs that were removed: numbers are given out in turn.
+pub(super) const JOBS_PRUNED: &str =
+    "SELECT max(0, max(job_seq, (SELECT coalesce(max(id), 0) FROM job))
+        - (SELECT coalesce(sum(jobs), 0) FROM tally)) FROM store";
 pub(super) const STORE_PEEK: &str = "SELECT block_seq, news_seq FROM store";
 pub(super) const STORE_BUMP_BLOCK: &str = "UPDATE store SET block_seq = block_seq + 1";
 

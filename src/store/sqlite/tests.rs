@@ -40,6 +40,7 @@ const SCANS: &[(&str, &str)] = &[
     ("TALLY", "one row a load and state"),
     ("TALLY_RUNNING", "all calls in flight"),
     ("LOADS", "one row a load and state"),
+    ("JOBS_PRUNED", "one row a load and state"),
     ("INSTANCE_KEYS", "all instances of a limit, for people"),
     ("PARTITIONS_BUSY", "all partitions of an upstream, for people"),
     ("ANSWERS", "the latest attempts, as many as are asked for, for people"),

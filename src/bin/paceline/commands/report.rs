@@ -47,8 +47,15 @@ pub async fn run(args: ReportArgs, context: &Context) -> anyhow::Result<Exit> {
         let evidence = gather(&store, &upstream, since).await?;
         told.push((upstream, evidence));
     }
+    let pruned = store.pruned()?;
     if context.global.json {
-        let mut all = told.iter().map(|(upstream, evidence)| evidence.to_json(upstream, since));
+        let mut all = told.iter().map(|(upstream, evidence)| {
+            let mut told = evidence.to_json(upstream, since);
+            if let Some(told) = told.as_object_mut() {
+                told.insert("pruned".to_owned(), pruned.into());
+            }
+            told
+        });
         let json = match &args.upstream {
             Some(_) => all.next().unwrap_or_default(),
             None => Value::Array(all.collect()),
@@ -59,7 +66,18 @@ pub async fn run(args: ReportArgs, context: &Context) -> anyhow::Result<Exit> {
     for (upstream, evidence) in &told {
         tell(upstream, evidence, &times, context)?;
     }
+    if pruned > 0 {
+        context.note(&format!(
+            "{} removed from this store by `prune` or [keep], of all upstreams together: their calls are not \
+             counted here",
+            are(pruned)
+        ));
+    }
     Ok(Exit::Done)
+}
+
+fn are(jobs: u64) -> String {
+    format!("{} {}", count(jobs, "job"), if jobs == 1 { "was" } else { "were" })
 }
 
 async fn gather(
