@@ -100,6 +100,19 @@ async fn spend(
     store.spend(std::sync::Arc::clone(&upstream), limit.clone(), key.clone(), units).await?;
     let view = store.upstream(upstream).await?;
     let now = view.limits.iter().find(|shown| shown.name == limit && shown.key == key);
+    // The window is what it is: it was spent elsewhere. But a slip of the pen would close it to all.
+    if let Some((spent, amount)) = now.and_then(|limit| Some((limit.spent?, limit.amount)))
+        && spent > amount
+        && units > 0
+    {
+        context.note(&format!(
+            "more is recorded than {name} allows: {} of {}; `paceline budget spend {name} -{}` takes back \
+             what was too much",
+            grouped(spent),
+            grouped(amount),
+            spent - amount
+        ));
+    }
     if context.global.json {
         context.out.json(&now.map_or(json!({ "name": limit }), status::limit))?;
     } else if !context.global.quiet {

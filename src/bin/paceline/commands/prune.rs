@@ -67,6 +67,12 @@ async fn by_age(args: &PruneArgs, store: &SqliteStore, context: &Context) -> any
     if !context.global.quiet {
         let text = format!("{} pruned", count(pruned, "job"));
         context.out.text(&text)?;
+        if pruned == 0 {
+            context.note(
+                "no job that ended is older than its [keep] says: done 30 days, all others 90, unless a quota \
+                 file says otherwise; `paceline prune --older-than 1d` removes more",
+            );
+        }
         if context.global.verbose > 0 {
             context.note(&format!(
                 "also removed: {} day marks, {} idle limit instances",
