@@ -115,14 +115,22 @@ fn a_first_quota_file_is_asked_for() {
     let world = World::new(Config::new());
     let mut run = world.watch(&["init"]);
     for (question, answer) in [
-        ("A short name", "books"),
-        ("The address that is called", "https://api.books.example/{isbn}"),
-        ("How many calls a second", "10/s"),
-        ("go back to back", "3"),
-        ("How many a day", "200/day"),
-        ("The time zone", "America/Los_Angeles"),
-        ("The environment variable", ""),
+        ("A short name", "two words"),
+        ("cannot be a name", "books"),
+        ("The address that is called", "api.books.example"),
+        ("is no address", "https://api.books.example/{isbn}"),
+        ("How many calls a second", "ten"),
+        ("ten", "10/s"),
+        ("go back to back", "0"),
+        ("is no whole number from 1", "3"),
+        ("How many a day", "200"),
+        ("is no budget", "200/day"),
+        ("The time zone", "America/Los_Angelos"),
+        ("did you mean `America/Los_Angeles`?", "America/Los_Angeles"),
+        ("The environment variable", "sk-12/ab"),
+        ("is no variable's name", ""),
     ] {
+        // An answer that cannot be is asked for again, and none before it is lost.
         run.shows(question);
         run.types(&format!("{answer}\n"));
     }

@@ -1,6 +1,6 @@
 //! The quota file that is written.
 
-use paceline::quota::Upstream;
+use paceline::quota::{Upstream, declare};
 use paceline::template::Template;
 
 use crate::args::init::InitArgs;
@@ -98,7 +98,7 @@ fn named(name: &str, at: usize) -> String {
 }
 
 /// `200/day`.
-fn budget(text: &str) -> anyhow::Result<(u64, String)> {
+pub fn budget(text: &str) -> anyhow::Result<(u64, String)> {
     let wrong = || Usage(format!("`{text}` is no budget: write one such as 200/day"));
     let (amount, per) = text.split_once('/').ok_or_else(wrong)?;
     let amount = amount.trim().replace('_', "").parse().map_err(|_| wrong())?;
@@ -121,6 +121,38 @@ fn quoted(text: &str) -> String {
 pub fn columns(upstream: &Upstream) -> Vec<String> {
     let url = upstream.request.url.as_deref().and_then(|url| Template::parse(url).ok());
     url.map(|url| url.columns().into_iter().map(str::to_owned).collect()).unwrap_or_default()
+}
+
+/// Whether a rate can be declared so.
+pub fn check_rate(rate: &str) -> anyhow::Result<()> {
+    check_limit(rate, 1)
+}
+
+/// Whether so many calls of a rate may go back to back.
+pub fn check_burst(rate: &str, burst: &str) -> anyhow::Result<()> {
+    match burst.parse() {
+        Ok(burst @ 1_u64..) => check_limit(rate, burst),
+        _ => wrong(format!("`{burst}` is no whole number from 1")),
+    }
+}
+
+/// By whoever reads the file.
+fn check_limit(rate: &str, burst: u64) -> anyhow::Result<()> {
+    let rate = quoted(rate);
+    let text = format!("name = \"new\"{}rate = {rate}\nburst = {burst}\n", limit("rate", "rate"));
+    match declare::parse("new", "new.toml", &text) {
+        Ok(_) => Ok(()),
+        Err(error) => wrong(super::problems(&error)),
+    }
+}
+
+/// Whether a variable can have that name: a key itself may have been typed.
+pub fn check_variable(name: &str) -> anyhow::Result<()> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    match name.chars().all(plain) && !name.starts_with(|c: char| c.is_ascii_digit()) {
+        true => Ok(()),
+        false => wrong("that is no variable's name: write its name, not the key, as in SHOP_KEY"),
+    }
 }
 
 /// Whether an address can be called: with its columns filled it is one.

@@ -21,7 +21,7 @@ pub fn run(args: InitArgs, context: &Context) -> anyhow::Result<Exit> {
     let complete = args.name.is_some() && args.url.is_some();
     let args = match complete {
         true => args,
-        false if context.can_ask() => questions::ask(args)?,
+        false if context.can_ask() => questions::ask(args, context)?,
         false => {
             return wrong(
                 "say at least NAME and --url, as in: paceline init shop --url 'https://api.shop.example/v1/{id}' --rate 10/s",

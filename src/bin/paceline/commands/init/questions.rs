@@ -1,74 +1,114 @@
-//! What a person at a terminal is asked, where no flag says it.
+//! What a person at a terminal is asked, where no flag says it. Each answer is looked at before the next
+//! question, and asked for again where it cannot be.
 
 use std::io::{BufRead as _, Write as _};
 
+use chrono_tz::Tz;
+
+use super::draft;
 use crate::args::init::InitArgs;
+use crate::context::Context;
 use crate::exit::wrong;
 
 /// Asks for what was not said.
-pub fn ask(mut args: InitArgs) -> anyhow::Result<InitArgs> {
+pub fn ask(mut args: InitArgs, context: &Context) -> anyhow::Result<InitArgs> {
     // What a flag says is not asked for; flags alone are no sign that the rest is wanted.
     let limits = args.rate.is_empty() && args.budget.is_empty() && args.concurrency.is_none();
     if args.name.is_none() {
-        args.name = Some(needed("A short name for the service", "shop")?);
+        let check = |name: &str| super::check_name(name, context);
+        args.name = Some(needed("A short name for the service", "shop", check)?);
     }
     if args.url.is_none() {
         args.url = Some(needed(
             "The address that is called; {column} stands for a column of your rows",
             "https://api.shop.example/v1/stock/{isbn}",
+            draft::check_url,
         )?);
     }
     if limits {
-        args.rate.extend(question(
-            "How many calls a second or minute it allows",
-            "10/s, 60/min; empty: no such limit",
-        )?);
-        if !args.rate.is_empty() {
-            let burst = question("How many of them may go back to back", "empty: 1")?;
-            args.burst = burst.map(|burst| number(&burst)).transpose()?;
-        }
-        args.budget.extend(question(
-            "How many a day, hour, week or month",
-            "200/day; empty: no such limit",
-        )?);
-        if !args.budget.is_empty() {
-            args.time_zone = question(
-                "The time zone in which that begins",
-                "America/Los_Angeles; empty: unknown",
-            )?;
-        }
+        ask_limits(&mut args)?;
     }
     if args.secret_env.is_none() && args.header.is_empty() {
         args.secret_env = question(
             "The environment variable that holds your key",
             "SHOP_KEY; empty: none is needed",
+            draft::check_variable,
         )?;
     }
     Ok(args)
 }
 
-fn number(text: &str) -> anyhow::Result<u64> {
-    match text.parse() {
-        Ok(number) if number > 0 => Ok(number),
-        _ => wrong(format!("`{text}` is no whole number from 1")),
+fn ask_limits(args: &mut InitArgs) -> anyhow::Result<()> {
+    args.rate.extend(question(
+        "How many calls a second or minute it allows",
+        "10/s, 60/min; empty: no such limit",
+        draft::check_rate,
+    )?);
+    if let Some(rate) = args.rate.first() {
+        let check = |burst: &str| draft::check_burst(rate, burst);
+        let burst = question("How many of them may go back to back", "empty: 1", check)?;
+        args.burst = burst.and_then(|burst| burst.parse().ok());
+    }
+    args.budget.extend(question(
+        "How many a day, hour, week or month",
+        "200/day; empty: no such limit",
+        |text| draft::budget(text).map(drop),
+    )?);
+    if !args.budget.is_empty() {
+        args.time_zone = question(
+            "The time zone in which that begins",
+            "America/Los_Angeles; empty: unknown",
+            zone,
+        )?;
+    }
+    Ok(())
+}
+
+fn zone(name: &str) -> anyhow::Result<()> {
+    match name.parse::<Tz>() {
+        Ok(_) => Ok(()),
+        Err(_) if name == "unknown" => Ok(()),
+        Err(_) => {
+            let meant = paceline::quota::declare::meant(name, chrono_tz::TZ_VARIANTS.map(Tz::name));
+            wrong(format!("`{name}` is no time zone{meant}: write one such as Europe/Berlin"))
+        }
     }
 }
 
-fn needed(what: &str, example: &str) -> anyhow::Result<String> {
-    match question(what, example)? {
-        Some(answer) => Ok(answer),
-        None => wrong("nothing was written: that was needed"),
+fn needed(
+    what: &str,
+    example: &str,
+    check: impl Fn(&str) -> anyhow::Result<()>,
+) -> anyhow::Result<String> {
+    loop {
+        match question(what, example, &check)? {
+            Some(answer) => return Ok(answer),
+            None => eprintln!("  that is needed; Ctrl-C leaves, and nothing is written"),
+        }
     }
 }
 
-/// An answer; `None` where it is empty.
-fn question(what: &str, example: &str) -> anyhow::Result<Option<String>> {
+/// An answer that passes the check; `None` where it is empty.
+fn question(
+    what: &str,
+    example: &str,
+    check: impl Fn(&str) -> anyhow::Result<()>,
+) -> anyhow::Result<Option<String>> {
     let mut stderr = std::io::stderr();
-    write!(stderr, "{what} ({example}): ")?;
-    stderr.flush()?;
-    let mut answer = String::new();
-    if std::io::stdin().lock().read_line(&mut answer)? == 0 {
-        return wrong("nothing was written: the input ended");
+    loop {
+        write!(stderr, "{what} ({example}): ")?;
+        stderr.flush()?;
+        let mut answer = String::new();
+        if std::io::stdin().lock().read_line(&mut answer)? == 0 {
+            return wrong("nothing was written: the input ended");
+        }
+        let answer = answer.trim();
+        if answer.is_empty() {
+            return Ok(None);
+        }
+        match check(answer) {
+            Ok(()) => return Ok(Some(answer.to_owned())),
+            Err(problem) => writeln!(stderr, "  {problem}")?,
+        }
     }
-    Ok(Some(answer.trim().to_owned()).filter(|answer| !answer.is_empty()))
 }
