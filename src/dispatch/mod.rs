@@ -100,6 +100,8 @@ pub struct Report {
     pub sent: u64,
     /// Calls that did not: no connection came about, or nothing could be made of the request.
     pub unreached: u64,
+    /// Calls that the upstream refused: "not now" or "not you".
+    pub refused: u64,
     /// Jobs of this run that were done.
     pub done: u64,
     /// Jobs of this run that failed.
@@ -122,6 +124,10 @@ pub struct Report {
     pub unserved: BTreeMap<String, String>,
     /// Whether somebody asked the run to leave.
     pub interrupted: bool,
+    /// Whether it left because its time was over.
+    pub timed_out: bool,
+    /// Whether it left because it had sent as many calls as it might.
+    pub counted_out: bool,
     /// The process that serves already, for which a single run left.
     pub served_by: Option<u32>,
 }
@@ -361,6 +367,8 @@ impl<S: Store, T: Transport, F: Fn(&Upstream) -> Result<T, RunError>> Run<S, F> 
 
     async fn report(&self) -> Result<Report, RunError> {
         let mut report = self.shared.report();
+        let until = self.shared.options.until;
+        report.timed_out = until.is_some_and(|until| self.store.now().wall >= until);
         report.unserved = self.unserved.clone();
         for name in self.served.iter().chain(self.unserved.keys()) {
             let remaining = self.store.remaining(name.clone()).await?;

@@ -28,6 +28,7 @@ pub(super) struct Shared {
     active: AtomicUsize,
     sent: AtomicU64,
     unreached: AtomicU64,
+    refused: AtomicU64,
     done: AtomicU64,
     failed: AtomicU64,
     expired: AtomicU64,
@@ -70,6 +71,7 @@ impl Shared {
             active: AtomicUsize::new(0),
             sent: AtomicU64::new(0),
             unreached: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
             done: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             expired: AtomicU64::new(0),
@@ -168,6 +170,11 @@ impl Shared {
         calls.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// It was refused.
+    pub fn count_refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// A settle left a job in this state.
     pub fn count_end(&self, state: JobState) {
         let counter = match state {
@@ -197,11 +204,13 @@ impl Shared {
         Report {
             sent: read(&self.sent),
             unreached: read(&self.unreached),
+            refused: read(&self.refused),
             done: read(&self.done),
             failed: read(&self.failed),
             expired: read(&self.expired),
             unsure: read(&self.unsure),
             interrupted: self.is_interrupted(),
+            counted_out: self.options.count.is_some() && self.count_left() == 0,
             ..Report::default()
         }
     }

@@ -122,6 +122,11 @@ impl Reason {
         )
     }
 
+    /// Whether it says "not now" or "not you", rather than anything of the job.
+    pub const fn is_refusal(self) -> bool {
+        !(self.is_success() || self.is_permanent() || matches!(self, Reason::Transient))
+    }
+
     /// Whether the job was done as wished.
     pub const fn is_success(self) -> bool {
         matches!(self, Reason::Ok | Reason::AcceptedPending)

@@ -125,7 +125,7 @@ impl<'u> Gatherer<'u> {
             self.begin(attempt);
         }
         let reason = attempt.reason.as_deref().and_then(|name| name.parse::<Reason>().ok());
-        let refused = reason.is_some_and(is_refusal);
+        let refused = reason.is_some_and(Reason::is_refusal);
         let paced = reason.is_some_and(is_of_pace);
         if !reason.is_some_and(Reason::is_success) {
             let name = attempt.reason.clone().unwrap_or_else(|| "lost".to_owned());
@@ -226,11 +226,6 @@ fn units(limit: &Limit, jobs: u32) -> u64 {
         Cost::Calls => 1,
         Cost::Items | Cost::Column(_) => u64::from(jobs),
     }
-}
-
-/// "Not now" or "not you"; neither a fault of the upstream's nor one of the job's own.
-fn is_refusal(reason: Reason) -> bool {
-    !(reason.is_success() || reason.is_permanent() || reason == Reason::Transient)
 }
 
 /// "Too fast" or "too much": what keeping to the limits should have spared us.

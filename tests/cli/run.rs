@@ -75,3 +75,16 @@ fn a_runner_is_alone_where_it_wants_to_be_and_leaves_when_asked() {
     assert!(kill.success());
     assert_eq!(runner.wait().unwrap().code(), Some(130));
 }
+
+#[test]
+fn a_run_says_for_which_bound_it_left() {
+    let bench = Bench::new();
+    bench.run("add shop --set isbn=1").ends(0);
+    let said = bench.run("run shop --for 1ms").ends(75);
+    said.complains(&["its time (--for, --until) was over, and it left", "1 job waits"]);
+    let said = bench.run("run shop --max-wait 0").ends(75);
+    assert!(!said.err.contains("and it left"), "{}", said.err);
+    let told = bench.run("run shop --for 1ms --json").ends(75);
+    let told: serde_json::Value = serde_json::from_str(&told.out).unwrap();
+    assert_eq!((&told["left_for"], &told["refused"]), (&"time".into(), &0.into()), "{told}");
+}

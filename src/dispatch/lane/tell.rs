@@ -11,6 +11,9 @@ use crate::store::{Claimed, Settled, Store};
 impl<S: Store, T: Transport> Lane<S, T> {
     pub(super) fn tell_settled(&mut self, sent: &Sent, settled: &Settled) {
         self.shared.count_call(sent.settlement.left);
+        if sent.settlement.left && sent.settlement.reading.reason.is_refusal() {
+            self.shared.count_refused();
+        }
         let ends: HashMap<_, _> = settled.jobs().collect();
         for part in &sent.parts {
             self.shared.count_end(tell::state(ends.get(&part.job)));

@@ -11,11 +11,11 @@ use crate::render::text::{count, grouped};
 /// `run --json`.
 pub fn json(report: &Report, exit: Exit) -> Value {
     json!({
-        "sent": report.sent, "unreached": report.unreached, "done": report.done, "failed": report.failed,
+        "sent": report.sent, "unreached": report.unreached, "refused": report.refused, "done": report.done, "failed": report.failed,
         "expired": report.expired, "unsure": report.unsure, "held": report.held,
         "waiting": report.waiting, "next_at": instant(report.next_at),
         "upstream": report.next_upstream, "limit": report.limit, "unserved": report.unserved.keys().collect::<Vec<_>>(),
-        "exit": exit.code(),
+        "left_for": left_for(report), "exit": exit.code(),
     })
 }
 
@@ -34,6 +34,12 @@ pub fn tell(
         return Ok(());
     }
     let mut text = sum(report);
+    if let Some(left_for) = left_for(report) {
+        text.push_str(match left_for {
+            "count" => "\nit sent as many calls as --count lets it, and left",
+            _ => "\nits time (--for, --until) was over, and it left",
+        });
+    }
     if report.waiting > 0 {
         text.push_str(&format!("\n{}", waiting(report, context)));
     }
@@ -59,6 +65,13 @@ pub fn tell(
     Ok(())
 }
 
+/// Why it left while jobs wait, where that was for a bound of its own.
+fn left_for(report: &Report) -> Option<&'static str> {
+    let bounds = [(report.counted_out, "count"), (report.timed_out, "time")];
+    let open = report.waiting > 0 && !report.interrupted;
+    bounds.into_iter().find(|(met, _)| open && *met).map(|(_, name)| name)
+}
+
 fn are(jobs: u64) -> String {
     format!("{} {}", count(jobs, "job"), if jobs == 1 { "is" } else { "are" })
 }
@@ -66,6 +79,7 @@ fn are(jobs: u64) -> String {
 fn sum(report: &Report) -> String {
     let mut parts = vec![format!("{} sent", grouped(report.sent))];
     let ends = [
+        (report.refused, "refused"),
         (report.done, "done"),
         (report.failed, "failed"),
         (report.expired, "expired"),
