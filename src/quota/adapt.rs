@@ -39,6 +39,11 @@ impl Slowed {
         (share < WHOLE).then_some(share)
     }
 
+    /// When all of the declared pace is back.
+    pub fn whole_at(&self, calm: Duration) -> Timestamp {
+        self.at + calm * WHOLE.saturating_sub(self.share)
+    }
+
     /// The pace after a refusal of a call sent at `sent_at`; `None`: it changes nothing, for the call was
     /// out already when the pace was cut.
     pub fn after(

@@ -44,6 +44,11 @@ pub fn next_at(upstreams: &[Known]) -> Option<Timestamp> {
     upstreams.iter().filter_map(|known| known.view.as_ref().ok()?.next_at).min()
 }
 
+/// Whether all that waits of it waits for a person: what its limits grant next is of no use then.
+pub fn is_all_held(view: &UpstreamView) -> bool {
+    is_held(view) && view.next_at.is_none()
+}
+
 /// Whether a person is needed for any of it.
 pub(crate) fn is_held(view: &UpstreamView) -> bool {
     view.held.is_some() || view.partitions.iter().any(|partition| partition.wait.turn == Turn::Held)
@@ -77,7 +82,8 @@ pub fn limit(limit: &LimitView) -> Value {
         "time_zone": limit.zone.map(|zone| zone.name()),
         "blocked_until": instant(limit.blocked_until), "reason": limit.reason,
         "detail": limit.detail, "effective_rate": limit.effective_rate,
-        "slowed": limit.slowed, "restored": limit.restored,
+        "slowed": limit.slowed, "full_at": instant(limit.full_at),
+        "declared_rate": limit.declared_rate, "restored": limit.restored,
     })
 }
 

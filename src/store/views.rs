@@ -115,6 +115,10 @@ pub struct LimitView {
     pub effective_rate: Option<f64>,
     /// The share of the declared pace that is used, where refusals inside it cut that.
     pub slowed: Option<f64>,
+    /// When all of the declared pace is back, if nothing is refused until then.
+    pub full_at: Option<Timestamp>,
+    /// Of a rate: units a second that would be planned, had nothing been refused.
+    pub declared_rate: Option<f64>,
     /// The current window counts as spent, because the store was restored in it.
     pub restored: bool,
 }

@@ -244,6 +244,21 @@ fn the_log_has_a_line_an_attempt() {
 }
 
 #[test]
+fn a_prune_of_nothing_and_a_spend_of_too_much_say_so() {
+    let bench = Bench::new();
+    bench.run("add shop --set isbn=1").ends(0);
+    bench.run("cancel 1").ends(0);
+    bench.run("prune").ends(0).tells(&["0 jobs pruned"]).complains(&["older than its [keep] says"]);
+    let within = bench.run("budget spend shop 11").ends(0);
+    assert!(!within.err.contains("more is recorded"), "{}", within.err);
+    bench
+        .run("budget spend shop 3")
+        .ends(0)
+        .tells(&["14 of 11 spent"])
+        .complains(&["14 of 11; `paceline budget spend shop -3` takes back"]);
+}
+
+#[test]
 fn a_column_id_of_the_rows_is_told_from_the_jobs_number() {
     let bench = Bench::new();
     bench.write(
@@ -261,19 +276,4 @@ fn a_column_id_of_the_rows_is_told_from_the_jobs_number() {
     assert!(!said.err.contains("number"), "{}", said.err);
     let csv = bench.run("results --state cancelled --fields columns.id").ends(0);
     assert_eq!(csv.out, "columns.id\n70\n71\n");
-}
-
-#[test]
-fn a_prune_of_nothing_and_a_spend_of_too_much_say_so() {
-    let bench = Bench::new();
-    bench.run("add shop --set isbn=1").ends(0);
-    bench.run("cancel 1").ends(0);
-    bench.run("prune").ends(0).tells(&["0 jobs pruned"]).complains(&["older than its [keep] says"]);
-    let within = bench.run("budget spend shop 11").ends(0);
-    assert!(!within.err.contains("more is recorded"), "{}", within.err);
-    bench
-        .run("budget spend shop 3")
-        .ends(0)
-        .tells(&["14 of 11 spent"])
-        .complains(&["14 of 11; `paceline budget spend shop -3` takes back"]);
 }

@@ -192,6 +192,16 @@ fn a_job_that_is_not_there_is_an_error() {
 }
 
 #[test]
+fn what_is_held_has_no_next_instant() {
+    let bench = Bench::new();
+    bench.run("add shop --set isbn=1").ends(0);
+    bench.run("status").ends(0).tells(&["free now", "next: now"]);
+    bench.run("hold shop").ends(0);
+    let status = bench.run("status").ends(0).out;
+    assert!(!status.contains("free now") && !status.contains("next:"), "{status}");
+}
+
+#[test]
 fn a_report_says_what_it_cannot_know_any_more() {
     let bench = Bench::new();
     bench.run("add shop --set isbn=1").ends(0);

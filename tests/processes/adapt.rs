@@ -30,7 +30,11 @@ fn a_stricter_upstream_refuses_few_and_is_used_again_when_it_relents() {
     assert!(stats.refused * 10 < stats.count, "{} of {} refused", stats.refused, stats.count);
     let slowed = pace(&world);
     assert!(slowed <= DECLARED * 0.7, "{slowed} a second after refusals");
-    assert!(world.run(&["status"]).stdout.contains("% after refusals"));
+    for command in [&["status"][..], &["why", "shop"]] {
+        let told = world.run(command).stdout;
+        assert!(told.contains(" a second after refusals"), "{told}");
+        assert!(told.contains("full pace again in "), "{told}");
+    }
 
     // What is not on that path is not refused any more.
     let before = world.count();

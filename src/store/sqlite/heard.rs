@@ -66,6 +66,11 @@ impl Heard {
         self.slowed?.share_at(calm(rule)?, now)
     }
 
+    /// When all of the declared pace of a limit with that rule is back (store time).
+    pub fn full_at(&self, rule: &LimitRule) -> Option<Timestamp> {
+        Some(self.slowed?.whole_at(calm(rule)?))
+    }
+
     /// The rule as it is paced now; `None`: as declared.
     pub fn slowed_rule(&self, rule: &LimitRule, now: Timestamp) -> Option<LimitRule> {
         self.share(rule, now).map(|share| slowed(rule, share))

@@ -106,7 +106,9 @@ fn upstream(view: &UpstreamView, times: &Times, context: &Context) -> anyhow::Re
     if let Some(hold) = holds.first().filter(|_| view.held.is_some()) {
         context.out.text(&format!("  {}", hold.way_out))?;
     }
-    let rows: Vec<_> = view.limits.iter().take(LIMITS_SHOWN).map(|l| limit_row(l, times)).collect();
+    let held = status::is_all_held(view);
+    let limits = view.limits.iter().take(LIMITS_SHOWN);
+    let rows: Vec<_> = limits.map(|limit| limit_row(limit, held, times)).collect();
     if !rows.is_empty() {
         let header = ["LIMIT", "KEY", "USED", "LEFT", "NEXT OR RESET"];
         context.out.text(&indented(&table(header, &rows)))?;
@@ -132,18 +134,31 @@ fn upstream(view: &UpstreamView, times: &Times, context: &Context) -> anyhow::Re
     Ok(())
 }
 
-fn limit_row(limit: &LimitView, times: &Times) -> [String; 5] {
+/// `0.743 of 4 a second after refusals`, `4 a second`.
+pub fn pace(limit: &LimitView, rate: f64) -> String {
+    match limit.declared_rate.filter(|_| limit.slowed.is_some()) {
+        Some(whole) => format!("{} of {} a second after refusals", figure(rate), figure(whole)),
+        None => format!("{} a second", figure(rate)),
+    }
+}
+
+/// When a pace that was cut is whole again.
+pub fn full(limit: &LimitView, times: &Times) -> Option<String> {
+    Some(format!("full pace again {}", times.distance(limit.full_at?)))
+}
+
+/// `is_held`: nothing of the upstream goes before a person acts, whatever the limit grants.
+fn limit_row(limit: &LimitView, is_held: bool, times: &Times) -> [String; 5] {
     let used = match (limit.kind, limit.spent) {
-        ("rate", _) => match limit.effective_rate {
-            Some(rate) => format!("{} a second", figure(rate)),
-            None => String::new(),
-        },
+        ("rate", _) => limit.effective_rate.map(|rate| pace(limit, rate)).unwrap_or_default(),
         (_, Some(spent)) => format!("{} of {}", grouped(spent), grouped(limit.amount)),
         _ => format!("of {}", grouped(limit.amount)),
     };
     let used = if limit.restored { format!("{used}, as restored") } else { used };
-    let used = match limit.slowed {
-        Some(share) => format!("{used}, {} % after refusals", figure((share * 100.0).round())),
+    let used = match limit.slowed.filter(|_| limit.kind != "rate") {
+        Some(share) => {
+            format!("{used}, at {} % of its pace after refusals", figure((share * 100.0).round()))
+        }
         None => used,
     };
     let left = limit.remaining.map(|left| format!("{} reported", grouped(left)));
@@ -154,10 +169,13 @@ fn limit_row(limit: &LimitView, times: &Times) -> [String; 5] {
             times.both(until, limit.zone)
         ),
         (None, Some(resets), _) => format!("resets {}", times.both(resets, limit.zone)),
+        _ if is_held => "held".to_owned(),
         (None, None, Some(next)) if next > times.now() => times.near_and_far(next),
         (None, None, Some(_)) => "free now".to_owned(),
         (None, None, None) => "when a call ends".to_owned(),
     };
+    let when =
+        [Some(when), full(limit, times)].into_iter().flatten().collect::<Vec<_>>().join("; ");
     [limit.name.clone(), why::key(&limit.key), used, left.unwrap_or_default(), when]
 }
 

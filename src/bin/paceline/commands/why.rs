@@ -11,14 +11,13 @@ use paceline::report::finish::Finish;
 use paceline::report::status::open;
 use paceline::report::turn::{before, turn};
 use paceline::report::why as told;
-use paceline::report::words::figure;
 use paceline::store::sqlite::SqliteStore;
 use paceline::store::views::{JobView, LimitView, Turn, UpstreamView, WaitView};
 use paceline::store::{AttemptFilter, Filter, Store as _};
 use serde_json::Value;
 
 use super::resets;
-use super::status::{jobs_line, partition_line, waits, zone};
+use super::status::{full, jobs_line, pace, partition_line, waits, zone};
 use crate::args::look::WhyArgs;
 use crate::context::Context;
 use crate::exit::{Exit, wrong};
@@ -174,11 +173,14 @@ fn evidence(limit: &LimitView, times: &Times) -> String {
         text.push_str(&format!(" [{}]", told::key(&limit.key)));
     }
     match (limit.kind, limit.spent, limit.effective_rate) {
-        ("rate", _, Some(rate)) => text.push_str(&format!(": paced at {} a second", figure(rate))),
+        ("rate", _, Some(rate)) => text.push_str(&format!(": paced at {}", pace(limit, rate))),
         (_, Some(spent), _) => {
             text.push_str(&format!(": {} of {}", grouped(spent), grouped(limit.amount)));
         }
         _ => {}
+    }
+    if let Some(full) = full(limit, times) {
+        text.push_str(&format!("; {full}"));
     }
     if let Some(left) = limit.remaining {
         text.push_str(&format!(", {} left by the upstream's report", grouped(left)));

@@ -66,7 +66,7 @@ impl<'t> Look<'t> {
                 let Some(ask) = instances.ask(position, index, &key, 1) else { continue };
                 let block = instances.get(index).map(|instance| instance.block.clone());
                 let mut shown = self.limit_view(&key, &ask);
-                shown.slowed = self.slowed(limit, &key, instances.get(index));
+                self.slow(&mut shown, limit, &key, instances.get(index));
                 if let Some(block) = block.filter(|b| b.until.is_some_and(|u| u > self.now.store)) {
                     shown.blocked_until = block.until.map(|until| self.now.to_wall(until));
                     shown.reason = block.reason;
@@ -114,6 +114,8 @@ impl<'t> Look<'t> {
             detail: None,
             effective_rate: None,
             slowed: None,
+            full_at: None,
+            declared_rate: None,
             restored: false,
         };
         if let Some((rule, usage)) = ask.rule {
@@ -124,10 +126,22 @@ impl<'t> Look<'t> {
         view
     }
 
-    /// The share of its declared pace at which an instance goes now, where that was cut.
-    fn slowed(&self, limit: &Limit, key: &Columns, instance: Option<&Instance>) -> Option<f64> {
-        let share = instance?.heard.share(limit.rule_for(key), self.now.store)?;
-        Some(f64::from(share) / f64::from(WHOLE))
+    /// At which share of its declared pace an instance goes now, where that was cut, and for how long.
+    fn slow(
+        &self,
+        view: &mut LimitView,
+        limit: &Limit,
+        key: &Columns,
+        instance: Option<&Instance>,
+    ) {
+        let rule = limit.rule_for(key);
+        if let LimitRule::Rate(rate) = rule {
+            view.declared_rate = Some(rate.plan().per_second());
+        }
+        let Some(heard) = instance.map(|instance| &instance.heard) else { return };
+        let share = heard.share(rule, self.now.store);
+        view.slowed = share.map(|share| f64::from(share) / f64::from(WHOLE));
+        view.full_at = share.and(heard.full_at(rule)).map(|at| self.now.to_wall(at));
     }
 
     fn fill(&self, view: &mut LimitView, rule: &LimitRule, usage: &Usage) {
@@ -305,8 +319,9 @@ impl<'t> Look<'t> {
         let index = at.map_or(gate, |((_, index), _)| *index);
         let shown = at.and_then(|((position, index), ask)| {
             let limit = self.declared.limits.get(*position)?;
-            let slowed = self.slowed(limit, key, instances.get(*index));
-            Some(LimitView { slowed, ..self.limit_view(key, ask) })
+            let mut shown = self.limit_view(key, ask);
+            self.slow(&mut shown, limit, key, instances.get(*index));
+            Some(shown)
         });
         let instance = instances.get(index);
         let is_asked = until.is_some() && instance.and_then(|one| one.heard.asked.until) == until;
@@ -362,8 +377,11 @@ fn own_count(view: Option<&LimitView>) -> (String, String) {
         ("concurrency", Some(spent)) => format!("{spent} of {} are in flight", view.amount),
         _ => match view.effective_rate {
             Some(rate) => {
-                let slowed = if view.slowed.is_some() { " after refusals" } else { "" };
-                format!("paced at {} a second{slowed}", rounded(rate))
+                let declared = view.declared_rate.filter(|_| view.slowed.is_some());
+                let slowed = declared.map(|whole| format!(" of {}", rounded(whole)));
+                let after = if slowed.is_some() { " after refusals" } else { "" };
+                let slowed = slowed.unwrap_or_default();
+                format!("paced at {}{slowed} a second{after}", rounded(rate))
             }
             None => String::new(),
         },
