@@ -43,6 +43,19 @@ fn a_jobs_place_in_the_line_is_told() {
 }
 
 #[test]
+fn a_long_line_is_not_counted_to_its_end() {
+    let bench = Bench::new();
+    bench.write("c.csv", catalogue(1, 10_050));
+    bench.run("add shop --csv c.csv").ends(0);
+    bench.run("jobs 1 10050").ends(0).tells(&["1000 or more before it"]);
+    let line = "10000 jobs or more go before it; its turn comes no sooner than ";
+    bench.run("why 10050").ends(0).tells(&[line]);
+    let told = bench.json("why 10050");
+    assert_eq!((&told["ahead_more"], &told["turn_at"]), (&json!(true), &json!(null)), "{told}");
+    assert_eq!(bench.json("why 10000")["ahead"], 9_999);
+}
+
+#[test]
 fn columns_that_say_nothing_are_left_out() {
     let bench = Bench::new();
     bench.run("add shop --set isbn=1").ends(0);

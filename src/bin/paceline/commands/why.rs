@@ -12,7 +12,7 @@ use paceline::report::status::open;
 use paceline::report::turn::{before, turn};
 use paceline::report::why as told;
 use paceline::store::sqlite::SqliteStore;
-use paceline::store::views::{JobView, LimitView, Turn, UpstreamView, WaitView};
+use paceline::store::views::{Ahead, JobView, LimitView, Turn, UpstreamView, WaitView};
 use paceline::store::{AttemptFilter, Filter, Store as _};
 use serde_json::Value;
 
@@ -72,7 +72,8 @@ async fn job(store: &SqliteStore, what: &str, context: &Context) -> anyhow::Resu
     let known = declared.as_ref().zip(view.as_ref());
     let turn = known.and_then(|(declared, view)| turn(declared, view, &job, times.now()));
     if context.global.json {
-        let at = turn.as_ref().filter(|turn| !turn.is_beyond()).map(|turn| turn.at);
+        let is_told = job.ahead.is_some_and(|ahead| !ahead.more);
+        let at = turn.as_ref().filter(|turn| is_told && !turn.is_beyond()).map(|turn| turn.at);
         context.out.json(&told::job(&job, at))?;
         return Ok(Exit::Done);
     }
@@ -84,8 +85,8 @@ async fn job(store: &SqliteStore, what: &str, context: &Context) -> anyhow::Resu
             job.upstream, job.method, job.id
         ))?;
     }
-    if let Some(before) = job.ahead.and_then(before) {
-        let turn = turn.map(|turn| turn_line(&turn, &times)).unwrap_or_default();
+    if let Some((ahead, before)) = job.ahead.and_then(|ahead| Some((ahead, before(ahead)?))) {
+        let turn = turn.map(|turn| turn_line(&turn, ahead, &times)).unwrap_or_default();
         context.out.text(&format!("  {before}{turn}"))?;
     }
     let Some((declared, view)) = known else { return Ok(Exit::Done) };
@@ -108,16 +109,15 @@ async fn job(store: &SqliteStore, what: &str, context: &Context) -> anyhow::Resu
     Ok(Exit::Done)
 }
 
-/// When the turn comes of a job that others go before.
-fn turn_line(turn: &Finish<'_>, times: &Times) -> String {
+/// When the turn comes of a job that others go before; where these were not all counted, at the earliest.
+fn turn_line(turn: &Finish<'_>, ahead: Ahead, times: &Times) -> String {
     let by = turn.limit.map(|limit| format!(", by the limit `{limit}`"));
     let by = by.unwrap_or_default();
+    let about = if ahead.more { "no sooner than" } else { "about" };
     match turn.is_beyond() {
-        true => {
-            format!("; its turn comes {}{by}", turn.span(times.now()).replace("more", "in more"))
-        }
+        true => format!("; its turn comes in more than 200 years{by}"),
         false if turn.at <= times.now() => String::new(),
-        false => format!("; its turn comes about {}{by}", times.near_and_far(turn.at)),
+        false => format!("; its turn comes {about} {}{by}", times.near_and_far(turn.at)),
     }
 }
 
