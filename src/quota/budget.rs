@@ -248,6 +248,23 @@ mod tests {
     }
 
     #[test]
+    fn a_spread_budget_gives_a_call_of_two_units_twice_the_room() {
+        let (budget, mut windows) = (Budget { spread: true, ..budget(8) }, Windows::default());
+        let text = "2026-06-01T07:00:02Z";
+        budget.charge(&mut windows, now(text), at(text), 2);
+        let next = budget.earliest(&windows, now(text), at(text), 2);
+        assert_eq!(next, Some(at("2026-06-01T13:00:01Z")), "a quarter of the day");
+    }
+
+    #[test]
+    fn what_takes_no_units_leaves_no_trace() {
+        let (budget, mut windows) = (budget(2), Windows::default());
+        let noon = now("2026-06-01T12:00:00Z");
+        assert_eq!(budget.charge(&mut windows, noon, noon.store, 0).len(), 1);
+        assert_eq!(windows, Windows::default());
+    }
+
+    #[test]
     fn a_stepped_clock_must_find_room_in_both_windows() {
         let (budget, mut windows) = (budget(1), Windows::default());
         let real = at("2026-06-01T12:00:00Z");

@@ -308,6 +308,7 @@ mod tests {
         assert_eq!(plan(10, 0), Plan { interval: 100 * MS, burst: 9 });
         assert_eq!(plan(1, 10), Plan { interval: 110 * MS, burst: 1 });
         assert_eq!(plan(2, 250), Plan { interval: 250 * MS, burst: 1 });
+        assert_eq!(plan(10, 250), Plan { interval: 100 * MS, burst: 6 }, "three may come at once");
         assert_eq!(rate(3, 1, Counted::Bucket, 0).plan().interval, 333_333_334);
     }
 
@@ -323,6 +324,20 @@ mod tests {
         let plan = Plan { interval: MS, burst: 3 };
         assert_eq!(plan.earliest(None, Timestamp::EPOCH, 4), None);
         assert_eq!(plan.earliest(None, Timestamp::EPOCH, 3), Some(Timestamp::EPOCH));
+    }
+
+    #[test]
+    fn what_takes_no_units_never_waits() {
+        let plan = Plan { interval: MS, burst: 3 };
+        let far = Some(Timestamp::from_secs(60));
+        assert_eq!(plan.earliest(far, Timestamp::EPOCH, 0), Some(Timestamp::EPOCH));
+    }
+
+    #[test]
+    fn the_share_is_of_what_was_declared_for_its_period() {
+        let minute = Rate { period: Duration::from_secs(60), ..rate(30, 1, Counted::Rolling, 0) };
+        assert!((minute.declared_per_second() - 0.5).abs() < 1e-9);
+        assert!((minute.share() - 1.0).abs() < 1e-9);
     }
 
     #[test]
@@ -354,6 +369,9 @@ mod tests {
         assert_eq!(margin.margin.unwrap().as_millis(), 15);
         assert_eq!(advice(10, 1, Counted::Bucket, 10).unwrap().burst, Some(2));
         assert_eq!(advice(10, 2, Counted::Bucket, 10), None);
+        // A quarter of a second is 2.5 units: three to spare. With two, 1.015 units may be late.
+        let late = advice(10, 2, Counted::Bucket, 250).unwrap();
+        assert_eq!((late.burst, late.margin.unwrap().as_micros()), (Some(4), 101_522));
         let text = advice(10, 10, Counted::Rolling, 10).unwrap().to_string();
         assert_eq!(
             text,

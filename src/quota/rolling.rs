@@ -83,7 +83,7 @@ impl Entries {
         if self.0.first().is_some_and(|(gone_at, left)| *left == 0 && at <= *gone_at) {
             return;
         }
-        let mut place = self.0.partition_point(|(sent_at, _)| *sent_at < at);
+        let place = self.0.partition_point(|(sent_at, _)| *sent_at < at);
         while let Some((_, there)) = self.0.get_mut(place)
             && units > 0
         {
@@ -92,8 +92,6 @@ impl Entries {
             *there -= taken;
             if *there == 0 {
                 self.0.remove(place);
-            } else {
-                place += 1;
             }
         }
     }
@@ -177,7 +175,8 @@ mod tests {
         assert_eq!(limit.earliest(&entries, at(20), 2), Some(at(115)));
         assert_eq!(limit.earliest(&entries, at(20), 3), None);
         assert_eq!(limit.earliest(&entries, at(200), 2), Some(at(200)));
-        assert_eq!(limit.left(&entries, at(110)), 1);
+        assert_eq!(limit.left(&entries, at(104)), 0);
+        assert_eq!(limit.left(&entries, at(105)), 1, "half-open: at its end it counts no more");
     }
 
     #[test]
@@ -185,6 +184,9 @@ mod tests {
         let (limit, mut entries) = (rolling(1, 100), Entries::default());
         limit.charge(&mut entries, at(0), at(50), 1);
         assert_eq!(limit.earliest(&entries, at(0), 1), Some(at(155)));
+        let limit = rolling(2, 100);
+        limit.charge(&mut entries, at(0), at(20), 1);
+        assert_eq!(limit.earliest(&entries, at(20), 1), Some(at(125)), "each ends at its own time");
     }
 
     #[test]
@@ -215,6 +217,37 @@ mod tests {
         limit.charge(&mut entries, at(105), at(105), 3);
         entries.give_back(at(0), 2);
         assert_eq!(limit.left(&entries, at(105)), 6);
+    }
+
+    #[test]
+    fn the_pair_that_loses_least_is_merged() {
+        let units = |slot| match slot {
+            500 => 6, // wait 5 longer
+            700 => 1, // waits 20 longer: this is less
+            _ => 9,   // 10 longer
+        };
+        let slots = (0..).map(|n| n * 10).filter(|slot| *slot != 710).take(MAX_ENTRIES - 1);
+        let (limit, mut entries) = (rolling(u64::MAX, 10_000), Entries::default());
+        for slot in slots.chain([505]) {
+            limit.charge(&mut entries, at(0), at(slot), units(slot));
+        }
+        assert_eq!(entries.0.len(), MAX_ENTRIES, "so many are kept as they are");
+        limit.charge(&mut entries, at(0), at(9_000), 9);
+        let near = |slot| entries.0.iter().find(|(sent_at, _)| *sent_at == at(slot));
+        assert_eq!((near(500), near(505)), (Some(&(at(500), 6)), Some(&(at(505), 9))));
+        assert_eq!((near(700), near(720)), (None, Some(&(at(720), 10))));
+    }
+
+    #[test]
+    fn merging_leaves_the_mark_of_what_has_expired() {
+        let (limit, mut entries) = (rolling(u64::MAX, 100), Entries::default());
+        limit.charge(&mut entries, at(0), at(0), 7);
+        for slot in (1_000..).take(MAX_ENTRIES + 9) {
+            limit.charge(&mut entries, at(1_000), at(slot), 2);
+        }
+        let before = limit.left(&entries, at(1_000));
+        entries.give_back(at(0), 7);
+        assert_eq!(limit.left(&entries, at(1_000)), before, "they had come back by themselves");
     }
 
     proptest! {
