@@ -44,10 +44,8 @@ pub fn after_hint(now: Timestamp, hint: Timestamp, random: f64) -> Timestamp {
 /// The `n`th delay without jitter. The crate's own randomness, clock and end are left unused: only
 /// its interval is read.
 fn step(policy: &RetryPolicy, n: u32) -> Duration {
-    let first = policy.initial.min(policy.max_interval);
     let mut steps = ExponentialBackoff {
-        initial_interval: first,
-        current_interval: first,
+        current_interval: policy.initial.min(policy.max_interval),
         randomization_factor: 0.0,
         multiplier: policy.multiplier.max(1.0),
         max_interval: policy.max_interval,

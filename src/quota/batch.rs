@@ -175,6 +175,17 @@ mod tests {
         assert_eq!(at_once.lingers(1, 9, since, None), None);
     }
 
+    #[test]
+    fn a_size_grows_only_where_it_was_used_and_may_be_too_small() {
+        let passed = |most, bad, jobs| Size { most, bad }.passed(jobs, 10_000).most;
+        assert_eq!(passed(8, None, 7), 8, "there were no more jobs");
+        assert_eq!(passed(8, None, 8), 16);
+        assert_eq!(passed(6_000, None, 6_000), 10_000);
+        assert_eq!(passed(400, Some(500), 400), 450);
+        assert_eq!(passed(450, Some(500), 450), 450, "within an eighth of what was refused");
+        assert_eq!((passed(4, Some(6), 4), passed(5, Some(6), 5)), (5, 5));
+    }
+
     /// Sends `jobs` of which `refuse` tells what batch of them (from, count) is refused. Returns the
     /// calls made, and the jobs that failed alone.
     fn send(jobs: usize, max: usize, refuse: impl Fn(usize, usize) -> bool) -> (usize, Vec<usize>) {

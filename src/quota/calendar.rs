@@ -433,7 +433,7 @@ mod tests {
             (Per::Hour, &["60", "", "mon 00:00", "123", "-1"][..]),
             (Per::Day, &["24:00", "12:60", "12", "noon", "1 12:00", "12:5", "+1:00", "00:00:00"]),
             (Per::Week, &["moo 00:00", "mon", "mon 24:00"]),
-            (Per::Month, &["0 00:00", "32 00:00", "x 00:00", "1 00:00 x"]),
+            (Per::Month, &["0 00:00", "32 00:00", "x 00:00", "1 00:00 x", "the 1 00:00"]),
         ];
         for (per, texts) in refused {
             for text in texts {
@@ -442,6 +442,13 @@ mod tests {
         }
         let message = Resets::parse(Per::Week, "24:00").unwrap_err().to_string();
         assert_eq!(message, "`24:00` is no reset of a week: write it as in `mon 00:00`");
+    }
+
+    #[test]
+    fn texts_are_as_far_apart_as_letters_were_changed() {
+        let pairs = [("", ""), ("zone", "zone"), ("zone", "one"), ("one", "zone"), ("", "zone")];
+        assert_eq!(pairs.map(|(one, other)| edits(one, other)), [0, 0, 1, 1, 4]);
+        assert_eq!(edits("kitten", "sitting"), 3);
     }
 
     #[test]

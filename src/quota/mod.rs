@@ -411,3 +411,40 @@ pub enum StoreFailure {
     /// It leaves all the same.
     Static,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(text: &str) -> Vec<LimitRule> {
+        let upstream = declare::parse("u", "u.toml", &format!("name = \"u\"\n{text}")).unwrap();
+        upstream.limits.into_iter().map(|limit| limit.rule).collect()
+    }
+
+    #[test]
+    fn a_call_costs_what_its_jobs_do() {
+        let row = |pages: &str| Columns::from([("pages".to_owned(), pages.to_owned())]);
+        let (three, four, odd, none) = (row("3"), row(" 4 "), row("some"), Columns::new());
+        let pages = Cost::Column("pages".to_owned());
+        assert_eq!(Cost::Calls.of(&[&three, &four]), 1);
+        assert_eq!(Cost::Items.of(&[&three, &four]), 2);
+        assert_eq!(pages.of(&[&three, &four]), 7);
+        assert_eq!(pages.of(&[&none]), 1);
+        assert_eq!(pages.of(&[&three, &odd]), u64::MAX, "what cannot be read never goes");
+    }
+
+    #[test]
+    fn a_reserve_is_kept_from_all_but_people() {
+        let kinds = "[[limit]]\nname = \"d\"\nkind = \"budget\"\namount = 9\nreserve = 2\nper = \"day\"\n\
+            time_zone = \"UTC\"\n[[limit]]\nname = \"s\"\nkind = \"rolling\"\namount = 8\nreserve = 3\n\
+            per = \"1h\"\n[[limit]]\nname = \"r\"\nkind = \"rate\"\nrate = \"9/s\"\nburst = 4\n\
+            [[limit]]\nname = \"c\"\nkind = \"concurrency\"\namount = 2\n";
+        let most = |rule: &LimitRule| rule.most();
+        let kept = rules(kinds);
+        assert_eq!(kept.iter().map(most).collect::<Vec<_>>(), [Some(7), Some(5), Some(4), None]);
+        let freed: Vec<_> = kept.iter().map(LimitRule::unreserved).collect();
+        let all = rules(&kinds.replace("reserve = 2\n", "").replace("reserve = 3\n", ""));
+        assert_eq!(freed, [Some(all[0].clone()), Some(all[1].clone()), None, None]);
+        assert!(all.iter().all(|rule| rule.unreserved().is_none()), "nothing is kept");
+    }
+}

@@ -218,6 +218,18 @@ mod tests {
     }
 
     #[test]
+    fn only_a_401_is_about_the_secret_alone() {
+        let upstream = declare::parse("shop", "shop.toml", KEYS).unwrap();
+        let partition = Columns::from([("credential".to_owned(), "a".to_owned())]);
+        let told = |status| {
+            let verdict = Verdict::new(Reason::Misconfigured, "");
+            of_reason(&verdict, status, &upstream, &partition).unwrap()
+        };
+        assert!(told(401).starts_with("renew `${env:KEY_A}`"), "{}", told(401));
+        assert!(told(403).starts_with("check `${env:KEY_A}` and the quota file"), "{}", told(403));
+    }
+
+    #[test]
     fn every_reason_that_holds_names_what_to_do() {
         for reason in Reason::ALL {
             let verdict = Verdict { retryable: false, ..Verdict::new(reason, "") };

@@ -141,6 +141,7 @@ mod tests {
             "Sun, 01 Mar 2026 12:10:00 -0000",
             "Sun, 01 Mar 2026 14:10:00 +0200",
             "Sun, 01 Mar 2026 04:10:00 -0800",
+            "Sun, 01 Mar 2026 17:40:00 +0530",
             "Sun, 01 Mar 2026 12:09:60 GMT",
             "01 Mar 2026 12:10:00 GMT",
             "2026-03-01T12:10:00Z",
@@ -173,6 +174,9 @@ mod tests {
             "Fri, 31 Dec 99999 23:59:59 GMT",
             "Sun, 01 Mar 2026 12:10:00 GMT junk",
             "Sun, 01 Mar 2026 12:10:00 +2500",
+            "Sun, 01 Mar 2026 12:10:00 +2400",
+            "Sun, 01 Mar 2026 12:10:00 +0160",
+            "Noday Mar  1 12:10:00 2026",
             "Caturday, 01 Mar 2026 12:10:00 GMT",
         ] {
             assert_eq!(read(text), None, "{text:?}");
@@ -184,6 +188,8 @@ mod tests {
         let year = |text: &str| read(text).map(|at| at.get(..4).unwrap_or("").to_owned());
         assert_eq!(year("Sunday, 06-Nov-94 08:49:37 GMT").as_deref(), Some("1994"));
         assert_eq!(year("Sunday, 28-Feb-76 12:00:00 GMT").as_deref(), Some("2076"));
+        let exactly = "Sunday, 01-Mar-76 12:00:00 GMT";
+        assert_eq!(year(exactly).as_deref(), Some("2076"), "not more than 50 years");
         assert_eq!(year("Sunday, 02-Mar-76 12:00:00 GMT").as_deref(), Some("1976"));
         assert_eq!(year("Sunday, 01-Mar-77 12:00:00 GMT").as_deref(), Some("1977"));
     }

@@ -5,6 +5,7 @@ use crate::quota::budget::{Budget, Counts};
 use crate::quota::calendar::{Calendar, Per};
 use crate::quota::concurrency::Concurrency;
 use crate::quota::rate::{Counted, Rate};
+use crate::quota::reported::Told;
 use crate::quota::rolling::Rolling;
 
 /// 2026-06-01T12:00:00Z, in seconds.
@@ -109,6 +110,31 @@ fn the_limit_that_asks_for_the_latest_instant_binds() {
 }
 
 #[test]
+fn however_many_limits_are_all_asked() {
+    let now = Now::same(at(0));
+    let rule = rate(1_000);
+    let used = (0..40).map(|n| Usage::Rate(Some(at(n)))).collect::<Vec<_>>();
+    let asks: Vec<Ask<'_>> = used.iter().map(|usage| ask("r", &rule, usage)).collect();
+    assert_eq!(decide(&asks, now, at(0)), Decision::Admit { slot: at(39) });
+}
+
+#[test]
+fn what_the_upstream_told_holds_back_and_then_the_rule_is_asked_again() {
+    let (day, mut used) = (budget(2), Usage::none(&budget(2)));
+    charge(&day, &mut used, 1, at(0), Now::same(at(0)));
+    let told = |until| Reported {
+        told: Some(Told { figure: 0, left: 0, until, last_call: 0 }),
+        ..Reported::default()
+    };
+    let decided = |until| decide_at(&[Ask { reported: told(until), ..ask("day", &day, &used) }], 0);
+    assert_eq!(decided(at(5_000)), waits(at(5_000), "day"));
+    assert_eq!(decided(at(-1)), Decision::Admit { slot: at(0) }, "it has lapsed");
+    // A figure that ends at the reset ends within its guard.
+    let midnight = 12 * 3_600_000;
+    assert_eq!(decided(at(midnight)), waits(at(midnight + 2_000), "day"));
+}
+
+#[test]
 fn limits_are_asked_again_until_all_grant_at_one_instant() {
     let (slow, day) = (rate(1), budget(9));
     let late = at(12 * 3_600_000 - 2_500);
@@ -179,6 +205,13 @@ fn what_was_taken_goes_back_newest_first() {
     assert_eq!(usage, Usage::Rate(Some(at(100))));
     give_back(&mut usage, &first);
     assert_eq!(usage, Usage::Rate(None));
+}
+
+#[test]
+fn what_can_be_granted_counts_up_to_the_lookahead() {
+    let (rule, used) = (rate(10), Usage::Rate(Some(at(100))));
+    let grants = |ahead| grantable(&ask("r", &rule, &used), Now::same(at(0)), ahead, 9);
+    assert_eq!((grants(Duration::ZERO), grants(NEAR * 10), grants(HORIZON)), (0, 1, 2));
 }
 
 #[test]

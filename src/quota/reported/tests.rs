@@ -5,6 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
+use crate::quota::rate::{Counted, Rate};
 use crate::quota::rolling::Rolling;
 
 fn at(secs: i64) -> Timestamp {
@@ -49,6 +50,15 @@ fn the_lowest_figure_of_a_window_counts() {
 }
 
 #[test]
+fn the_same_figure_again_is_news_of_what_was_sent_since() {
+    let mut reported = Reported::default().hear(&said(9, window(60)), at(0));
+    reported.charge(at(1), 4);
+    assert_eq!(left(&reported, 1), Some(5));
+    let again = Report { unseen: 1, ..said(9, window(60)) };
+    assert_eq!(left(&reported.hear(&again, at(1)), 1), Some(8), "three of the four did not count");
+}
+
+#[test]
 fn a_report_of_a_window_that_is_over_says_nothing() {
     let reported = Reported::default().hear(&said(500, window(120)), at(60));
     assert_eq!(reported.hear(&said(0, window(60)), at(60)), reported);
@@ -89,6 +99,7 @@ fn what_was_told_holds_back_and_keeps_the_reserve() {
     assert_eq!(reported.earliest(&rule(2), at(1), 4), at(60));
     assert_eq!(reported.earliest(&rule(0), at(61), 6), at(61));
     assert_eq!(reported.earliest(&rule(0), at(1), 0), at(1), "what costs nothing may go");
+    assert_eq!(reported.earliest(&rule(9), at(1), 0), at(1), "and takes nothing of the reserve");
     assert_eq!(
         (reported.grantable(&rule(2), at(1)), reported.grantable(&rule(2), at(60))),
         (3, u64::MAX)
@@ -114,6 +125,15 @@ fn a_report_stands_to_the_reset_or_for_the_limits_own_time() {
     let stands_for = Some(crate::quota::calendar::Per::Day);
     let day = Duration::from_secs(90_000);
     let unknown = LimitRule::Rolling(Rolling { span: day, stands_for, ..known });
+    let pace = LimitRule::Rate(Rate {
+        amount: 9,
+        period: Duration::from_secs(7),
+        burst: 1,
+        counted: Counted::Rolling,
+        slack: Duration::ZERO,
+        path_jitter: Duration::ZERO,
+        evenly: false,
+    });
     let now = Now::same(at(5));
     let ends = |rule: &LimitRule, reset: Option<i64>| {
         let span = Span::of(rule, reset.map(at), at(0), now).unwrap();
@@ -121,6 +141,7 @@ fn a_report_stands_to_the_reset_or_for_the_limits_own_time() {
     };
     assert_eq!(ends(&rule(0), Some(40)), (at(40), true));
     assert_eq!(ends(&rule(0), None), (at(100), false));
+    assert_eq!(ends(&pace, None), (at(7), false), "a rate's figure stands for its period");
     assert_eq!(ends(&unknown, None), (at(3_600), false), "it may end at any time");
     assert_eq!(Span::asked(&unknown, at(0), now).unwrap().until, at(90_000), "it is asked again");
 }
