@@ -131,10 +131,7 @@ pub(crate) fn refine(view: &View<'_>, verdict: Verdict) -> Verdict {
         return state.verdict(source);
     }
     match words::said(view).and_then(Window::in_sentence) {
-        Some(window) => Verdict {
-            wait: verdict.wait,
-            ..Verdict::limited(Some(window), format!("{}; words", verdict.source))
-        },
+        Some(window) => Verdict::limited(Some(window), format!("{}; words", verdict.source)),
         None => verdict,
     }
 }

@@ -222,5 +222,7 @@ mod tests {
             Number::from_json(&number).map(Number::judged),
             Some(Moment::At(Timestamp::MAX))
         );
+        let most = Number::from_json(&number).map(Number::floor);
+        assert_eq!(most, Some(10_000_000_000_000_000_000));
     }
 }

@@ -131,7 +131,7 @@ pub(crate) fn refine(upstream: Option<&Upstream>, view: &View<'_>, verdict: Verd
         LimitRule::Concurrency(_) => return verdict,
     };
     let source = format!("{}; what is left of {}", verdict.source, limit.name);
-    Verdict { wait: verdict.wait, ..Verdict::limited(Some(window), source) }
+    Verdict::limited(Some(window), source)
 }
 
 /// The limit's own place in the answer. A reset that is there and cannot be read, or has passed, is that

@@ -136,6 +136,79 @@ fn buckets_that_name_an_hour_or_more_are_quotas() {
 }
 
 #[test]
+fn words_name_the_window_that_the_headers_do_not() {
+    let body = r#"{"message": "You have used up your requests for this day"}"#;
+    let reading = read_in(429, &[("X-RateLimit-Remaining", "0")], body);
+    assert_eq!(reading.reason, Reason::QuotaExhausted, "{reading:?}");
+}
+
+#[test]
+fn a_forbidden_whose_limit_is_used_up_is_refused_by_it() {
+    let used_up = [("RateLimit-Remaining", "0"), ("RateLimit-Reset", "7")];
+    let reading = read_in(403, &used_up, "");
+    assert_eq!((reading.reason, wait(&reading)), (Reason::RateLimited, Some(7_000)));
+    let healthy = [("RateLimit-Remaining", "9"), ("RateLimit-Reset", "7")];
+    let reading = read_in(403, &healthy, "");
+    assert_eq!((reading.reason, wait(&reading)), (Reason::Forbidden, None));
+}
+
+#[test]
+fn a_401_says_what_is_wrong_with_the_secret() {
+    let reason = |status, challenges: &[&str]| {
+        let fields: Vec<_> = challenges.iter().map(|text| ("WWW-Authenticate", *text)).collect();
+        read_in(status, &fields, "").reason
+    };
+    let (basic, digest, bearer) = ("Basic realm=\"x\"", "Digest realm=\"x\"", "Bearer");
+    assert_eq!(reason(401, &[]), Reason::AuthExpired);
+    assert_eq!(reason(401, &[bearer]), Reason::AuthExpired);
+    assert_eq!(reason(401, &[basic]), Reason::Misconfigured, "no refresh mends it");
+    assert_eq!(reason(401, &[digest, basic]), Reason::Misconfigured);
+    assert_eq!(reason(401, &[basic, bearer]), Reason::AuthExpired);
+    let narrow = "Bearer error=\"insufficient_scope\"";
+    assert_eq!(reason(401, &[narrow]), Reason::Forbidden);
+    assert_eq!(reason(403, &["Bearer error=\"invalid_token\""]), Reason::AuthExpired);
+    assert_eq!(reason(402, &[basic]), Reason::QuotaExhausted);
+}
+
+#[test]
+fn a_redirect_tells_where_it_leads_and_nothing_else_does() {
+    let there = Some("https://api.example.com/v2/items");
+    let leads = |status| read_in(status, &[("Location", there.unwrap())], "").location;
+    for status in [301, 302, 303, 307, 308] {
+        assert_eq!(leads(status).as_deref(), there, "{status}");
+    }
+    for status in [200, 201, 304, 503] {
+        assert_eq!(leads(status), None, "{status}");
+    }
+}
+
+#[test]
+fn a_list_of_one_is_its_member_where_that_is_an_error() {
+    let list = r#"[{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED"}}]"#;
+    assert_eq!(read_in(400, &[], list).reason, Reason::RateLimited);
+    assert_eq!(read_in(200, &[], list).reason, Reason::Ok, "rows of an answer");
+    let row = r#"[{"code": "RATE_LIMITED"}]"#;
+    assert_eq!(read_in(400, &[], row).reason, Reason::InvalidRequest);
+}
+
+#[test]
+fn of_a_page_the_title_is_what_was_said() {
+    let page = "<html><title>Down for now</title><p>more</p></html>";
+    for body in [page.to_owned(), format!("\n<!-- x -->{page}"), format!("<!DOCTYPE html>{page}")] {
+        let typed = [("Content-Type", "text/html")];
+        assert_eq!(read_in(503, &typed, &body).detail, "Down for now", "{body}");
+    }
+    assert_eq!(read_in(503, &[], page).detail, "Down for now");
+    let text = "<html> is not closed in line 3\nmore";
+    assert_eq!(read_in(200, &[], "").detail, "status 200");
+    assert_eq!(read_in(503, &[], "").detail, "status 503 without a word");
+    assert_eq!(
+        read_in(400, &[], &format!("the tag {text}")).detail,
+        format!("the tag {}", &text[..30])
+    );
+}
+
+#[test]
 fn malformed_and_cached_ratelimit_fields_are_ignored() {
     for value in
         ["\"default\";r=0;t=", "\"default;r=0", "default r=0", "(\"a\" \"b\");r=0;t=5", ";;;"]

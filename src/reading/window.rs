@@ -106,6 +106,14 @@ mod tests {
     use super::Window;
 
     #[test]
+    fn lengths() {
+        let bounds = [0, 3_599, 3_600, 86_399, 86_400, 604_799, 604_800, 2_419_199, 2_419_200];
+        use Window::{Day, Hour, Month, Short, Week};
+        let lengths = [Short, Short, Hour, Hour, Day, Day, Week, Week, Month];
+        assert_eq!(bounds.map(Window::of_seconds), lengths);
+    }
+
+    #[test]
     fn names() {
         let is = |name, window| assert_eq!(Window::in_name(name), window, "{name}");
         is("ExampleRequestsPerDay", Some(Window::Day));
@@ -113,6 +121,10 @@ mod tests {
         is("1/min/{project}", Some(Window::Short));
         is("x-ratelimit-remaining-hour", Some(Window::Hour));
         is("DAILY", Some(Window::Day));
+        is("minutely", Some(Window::Short));
+        is("CallsPerWeek", Some(Window::Week));
+        is("weekly_calls", Some(Window::Week));
+        is("month-left", Some(Window::Month));
         is("default", None);
     }
 

@@ -180,3 +180,15 @@ fn a_refusal_that_says_nothing_is_left_is_of_that_limit_until_its_reset() {
     assert_eq!((reading.reason, reading.limit.as_deref()), (Reason::RateLimited, Some("hour")));
     assert_eq!(reading.retry_at, Some(RECEIVED_AT + std::time::Duration::from_secs(5)));
 }
+
+#[test]
+fn only_what_is_still_open_is_refined_by_what_is_left() {
+    let body_left = |more: &str| {
+        let limits = hour("{ header = \"x-left\" }");
+        let reading = refused(&format!("{limits}{more}"), &[("x-left", "0")]);
+        (reading.reason, reading.wait.map(|wait| wait.as_secs()))
+    };
+    let rule = "[[reading]]\nwhen = { status = 429 }\nreason = \"rate_limited\"\nwait = \"9s\"\n";
+    assert_eq!(body_left(""), (Reason::QuotaExhausted, None));
+    assert_eq!(body_left(rule), (Reason::RateLimited, Some(9)), "a rule has the last word");
+}
