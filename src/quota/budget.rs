@@ -133,6 +133,27 @@ impl Budget {
         starts
     }
 
+    /// When the last of calls goes that follow each other as soon as they may, the first of them at `slot`:
+    /// with `spread` evenly to the reset, else all at once. Together they take `units`, each of them `one`,
+    /// and not more than is left.
+    pub fn last_slot(
+        &self,
+        windows: &Windows,
+        now: Now,
+        slot: Timestamp,
+        units: u64,
+        one: u64,
+    ) -> Timestamp {
+        if !self.spread {
+            return slot;
+        }
+        let next_reset = self.calendar.window(now.to_wall(slot)).next_reset;
+        let span = now.to_store(next_reset - RESET_GUARD).since(slot);
+        let left = u128::from(self.left(windows, now, slot).max(1));
+        let before = u128::from(units.saturating_sub(one));
+        slot.shifted(i64::try_from(span.as_nanos() * before / left).unwrap_or(i64::MAX))
+    }
+
     /// The windows of `at` on the wall clock and, while it is stepped, in store time.
     fn spans_at(&self, now: Now, at: Timestamp) -> (calendar::Window, Option<calendar::Window>) {
         let store = now.is_stepped().then(|| self.calendar.window(at));
@@ -254,6 +275,24 @@ mod tests {
         budget.charge(&mut windows, now(text), at(text), 2);
         let next = budget.earliest(&windows, now(text), at(text), 2);
         assert_eq!(next, Some(at("2026-06-01T13:00:01Z")), "a quarter of the day");
+    }
+
+    #[test]
+    fn the_last_of_many_goes_when_it_would_one_by_one() {
+        let start = at("2026-06-01T07:00:02Z");
+        for (spread, cost) in [(true, 1), (true, 2), (false, 2)] {
+            let (budget, mut windows) = (Budget { spread, ..budget(40) }, Windows::default());
+            budget.charge(&mut windows, Now::same(start), start, 3);
+            let first = budget.earliest(&windows, Now::same(start), start, cost).unwrap();
+            let at_once = budget.last_slot(&windows, Now::same(first), first, 12 * cost, cost);
+            let mut slot = first;
+            for _ in 1..12 {
+                budget.charge(&mut windows, Now::same(slot), slot, cost);
+                slot = budget.earliest(&windows, Now::same(slot), slot, cost).unwrap();
+            }
+            let apart = slot.since(at_once).max(at_once.since(slot));
+            assert!(apart < Duration::from_millis(1), "{slot:?} {at_once:?}");
+        }
     }
 
     #[test]

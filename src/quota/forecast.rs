@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
-use super::decide::{Ask, Decision, Gate, NEAR, Usage, charge, decide};
+use super::decide::{Ask, Decision, Gate, Usage, charge, decide};
 use super::reported::Reported;
 use super::{Cost, Limit, LimitRule, Upstream};
 use crate::clock::{Now, Timestamp};
@@ -18,7 +18,8 @@ use crate::job::Columns;
 const RUNS: u64 = 64;
 const SHORTEST: u64 = 16;
 
-/// Of what a span of time has left a run takes at most this share: each part comes back at its own time.
+/// Of what a span of time has left a run takes at most this share: each part comes, or comes back, at its
+/// own time.
 const PARTS: u64 = 8;
 
 /// And what a run takes of it is entered in so many pieces, at their times.
@@ -111,7 +112,7 @@ pub fn forecast(upstream: &Upstream, backlog: Backlog, now: Now) -> Forecast {
     windows.sort_by(|a, b| (a.start, &a.limit, &a.key).cmp(&(b.start, &b.limit, &b.key)));
     Forecast {
         jobs,
-        finish_at: run.finish_at.filter(|_| jobs > 0 && !run.endless).map(|at| now.to_wall(at)),
+        finish_at: run.finish_at.filter(|_| !run.endless).map(|at| now.to_wall(at)),
         limit: waited.map(|(name, _)| (*name).to_owned()),
         windows,
         never: run.never,
@@ -128,8 +129,10 @@ struct Run<'u> {
     now: Now,
     groups: Vec<Group>,
     instances: Vec<Instance>,
-    /// Groups by when they are asked next.
-    turns: BinaryHeap<Reverse<(Timestamp, usize)>>,
+    /// Groups by when they are asked next; at one instant who has waited longest for a run goes first.
+    turns: BinaryHeap<Reverse<(Timestamp, u64, usize)>>,
+    /// Runs sent.
+    runs: u64,
     finish_at: Option<Timestamp>,
     endless: bool,
     never: u64,
@@ -139,16 +142,27 @@ struct Run<'u> {
 
 impl<'u> Run<'u> {
     fn new(upstream: &'u Upstream, backlog: Backlog, now: Now) -> Run<'u> {
-        let Backlog { groups, instances, .. } = backlog;
+        let Backlog { mut groups, mut instances, .. } = backlog;
+        // Calls are answered at once, so none of those that are out is waited for.
+        for instance in &mut instances {
+            instance.gate.probing = false;
+            if let Usage::Concurrency(in_flight) = &mut instance.usage {
+                *in_flight = 0;
+            }
+        }
+        for group in &mut groups {
+            group.gate.probing = false;
+        }
         let first = |group: &Group| group.due.0.max(now.store);
         let waits = groups.iter().enumerate().filter(|(_, group)| group.jobs > 0);
-        let turns = waits.map(|(at, group)| Reverse((first(group), at))).collect();
+        let turns = waits.map(|(at, group)| Reverse((first(group), 0, at))).collect();
         Run {
             upstream,
             now,
             groups,
             instances,
             turns,
+            runs: 0,
             finish_at: None,
             endless: false,
             never: 0,
@@ -159,7 +173,7 @@ impl<'u> Run<'u> {
 
     fn go(&mut self) {
         let end = self.now.store + HORIZON;
-        while let Some(Reverse((at, group))) = self.turns.pop() {
+        while let Some(Reverse((at, served, group))) = self.turns.pop() {
             if at >= end {
                 self.endless = true;
                 return;
@@ -168,10 +182,10 @@ impl<'u> Run<'u> {
                 Decision::Admit { slot } => self.send(group, slot),
                 Decision::Wait { until, limit, .. } => {
                     self.note_wait(limit.as_deref(), until.since(at));
-                    self.turns.push(Reverse((until.max(at.shifted(1)), group)));
+                    self.turns.push(Reverse((until.max(at.shifted(1)), served, group)));
                 }
-                // Nothing is in flight for long here.
-                Decision::Busy { .. } => self.turns.push(Reverse((at + NEAR, group))),
+                // Nothing is in flight here that could end.
+                Decision::Busy { .. } => self.endless = true,
                 Decision::Never { .. } => {
                     self.never += self.groups.get(group).map_or(0, |group| group.jobs);
                 }
@@ -189,16 +203,15 @@ impl<'u> Run<'u> {
             let instance = self.instances.get(*instance)?;
             Some(Ask {
                 limit: Some(&limit.name),
-                gate: Gate { probing: false, ..instance.gate },
+                gate: instance.gate,
                 reported: instance.reported,
                 rule: Some((limit.rule_for(&group.columns), &instance.usage)),
                 cost: group.cost(limit, 1, self.per_call()),
                 lookahead: Duration::ZERO,
             })
         });
-        let gate = Gate { probing: false, ..group.gate };
         let (reported, lookahead) = (Reported::default(), Duration::ZERO);
-        let own = Ask { limit: None, gate, rule: None, reported, cost: 0, lookahead };
+        let own = Ask { limit: None, gate: group.gate, rule: None, reported, cost: 0, lookahead };
         let asks: Vec<Ask<'_>> = asks.chain([own]).collect();
         let now = Now { store: at, wall: self.now.to_wall(at) };
         decide(&asks, now, at)
@@ -215,6 +228,7 @@ impl<'u> Run<'u> {
         let (last, paced_by) = self.last_slot(index, slot, jobs);
         self.charge(index, jobs, slot, last);
         self.note_wait(paced_by, last.since(slot));
+        self.runs += 1;
         let Some(group) = self.groups.get_mut(index) else { return };
         let counted = group.asked.is_none_or(|asked| asked > 0);
         group.leave(jobs);
@@ -225,7 +239,7 @@ impl<'u> Run<'u> {
             self.finish_at = self.finish_at.max(Some(done));
         }
         if left > 0 && !(all_asked && self.nothing_asked()) {
-            self.turns.push(Reverse((last, index)));
+            self.turns.push(Reverse((last, self.runs, index)));
         }
     }
 
@@ -233,16 +247,22 @@ impl<'u> Run<'u> {
     fn last_slot(&self, group: usize, slot: Timestamp, jobs: u64) -> (Timestamp, Option<&'u str>) {
         let (upstream, mut latest) = (self.upstream, (slot, None));
         let Some(group) = self.groups.get(group) else { return latest };
+        let now = Now { store: slot, wall: self.now.to_wall(slot) };
         for (limit, instance) in upstream.limits.iter().zip(&group.instances) {
             let usage = self.instances.get(*instance).map(|instance| &instance.usage);
-            if let (LimitRule::Rate(rate), Some(Usage::Rate(tat))) =
-                (limit.rule_for(&group.columns), usage)
-            {
-                let units = group.cost(limit, jobs, self.per_call());
-                let ends = rate.plan().last_slot(*tat, slot, units);
-                if ends > latest.0 {
-                    latest = (ends, Some(limit.name.as_str()));
+            let units = |jobs| group.cost(limit, jobs, self.per_call());
+            let ends = match (limit.rule_for(&group.columns), usage) {
+                (LimitRule::Rate(rate), Some(Usage::Rate(tat))) => {
+                    rate.plan().last_slot(*tat, slot, units(jobs))
                 }
+                (LimitRule::Budget(budget), Some(Usage::Budget(windows))) => {
+                    let one = units(jobs.min(self.per_call()));
+                    budget.last_slot(windows, now, slot, units(jobs), one)
+                }
+                _ => continue,
+            };
+            if ends > latest.0 {
+                latest = (ends, Some(limit.name.as_str()));
             }
         }
         latest
@@ -394,6 +414,15 @@ mod tests {
     const START: i64 = 1_780_317_000;
 
     fn told(limits: &str, jobs: &[u64]) -> Forecast {
+        told_of(limits, jobs, |_, _| {})
+    }
+
+    /// The same, where something is `changed` of the partitions and instances.
+    fn told_of(
+        limits: &str,
+        jobs: &[u64],
+        changed: impl Fn(&mut [Group], &mut [Instance]),
+    ) -> Forecast {
         let upstream = declare::parse("u", "u.toml", &format!("name = \"u\"\n{limits}")).unwrap();
         let now = Now::same(Timestamp::from_secs(START));
         let mut backlog = Backlog::default();
@@ -417,6 +446,7 @@ mod tests {
             let jobs = *jobs;
             backlog.groups.push(Group { columns, jobs, costs, due, gate, instances, asked: None });
         }
+        changed(&mut backlog.groups, &mut backlog.instances);
         forecast(&upstream, backlog, now)
     }
 
@@ -479,5 +509,126 @@ mod tests {
         assert_eq!(told(DAILY, &[200 * 366 * 201]).finish_at, None);
         assert_eq!(told("", &[]).finish_at, None);
         assert_eq!(secs(&told("", &[7])), 0.0, "nothing holds it back");
+    }
+
+    const HOURLY: &str = "[[limit]]\nname = \"hour\"\nkind = \"rolling\"\namount = 100\nper = \"1h\"\n\
+        slack = \"0s\"\npath_jitter = \"0s\"\n";
+
+    #[test]
+    fn a_limit_that_nothing_waits_for_is_not_named() {
+        let told = told(RATE, &[3]);
+        assert_eq!((secs(&told), told.limit), (0.0, None));
+    }
+
+    #[test]
+    fn what_is_in_flight_is_answered_at_once() {
+        let places = "[[limit]]\nname = \"c\"\nkind = \"concurrency\"\namount = 2\n";
+        let told = told_of(places, &[5], |groups, instances| {
+            let probing = Gate { probing: true, ..Gate::default() };
+            groups[0].gate = probing;
+            instances[0].gate = probing;
+            instances[0].usage = Usage::Concurrency(2);
+        });
+        assert_eq!((secs(&told), told.limit), (0.0, None));
+    }
+
+    #[test]
+    fn what_is_due_later_goes_later() {
+        let at = |secs| Timestamp::from_secs(START + secs);
+        let told = told_of("", &[7], |groups, _| groups[0].due = (at(60), at(900)));
+        assert_eq!(secs(&told), 900.0);
+    }
+
+    #[test]
+    fn a_block_is_waited_for() {
+        let told = told_of(RATE, &[3], |groups, _| {
+            groups[0].gate.blocked_until = Some(Timestamp::from_secs(START + 60));
+        });
+        assert_eq!(secs(&told), 60.0);
+    }
+
+    #[test]
+    fn only_what_is_asked_about_counts() {
+        let told_first = |jobs: &[u64], asked: &[u64]| {
+            let told = told_of(RATE, jobs, |groups, _| {
+                for (group, asked) in groups.iter_mut().zip(asked) {
+                    group.asked = Some(*asked);
+                }
+            });
+            (told.jobs, told.finish_at.map(|_| secs(&told)))
+        };
+        let (jobs, finish) = told_first(&[100_000], &[1_000]);
+        assert_eq!(jobs, 1_000);
+        assert!((finish.unwrap() - 100.0).abs() < 2.0, "{finish:?}");
+        // Both partitions send by turns, and what the other sends after it does not matter.
+        let (jobs, finish) = told_first(&[10_000, 2_000], &[0, 100]);
+        assert_eq!(jobs, 100);
+        assert!((20.0..200.0).contains(&finish.unwrap()), "{finish:?}");
+        assert_eq!(told_first(&[50, 50], &[0, 0]), (0, None));
+    }
+
+    #[test]
+    fn a_batch_is_one_call() {
+        let batch = "[request]\nurl = \"https://api.example/\"\nmethod = \"POST\"\n[batch]\nmax_items = 10\n\
+            body = '{items.site}'\n";
+        let told = told(&format!("{RATE}{batch}"), &[10_000]);
+        assert!((secs(&told) - 100.0).abs() < 2.0, "{told:?}");
+    }
+
+    #[test]
+    fn a_job_takes_its_share_of_the_costs() {
+        let pages = DAILY.replace("amount", "cost = \"pages\"\namount");
+        let costing = |each: u64| {
+            told_of(&pages, &[100], |groups, _| {
+                groups[0].costs = BTreeMap::from([("pages".to_owned(), each * 100)]);
+            })
+        };
+        let told = costing(10);
+        let jobs: Vec<u64> = told.windows.iter().map(|window| window.jobs).collect();
+        assert_eq!(jobs, [20; 5]);
+        let never = costing(201);
+        assert_eq!((never.never, never.windows.len(), never.finish_at), (100, 0, None));
+    }
+
+    #[test]
+    fn windows_are_of_a_key() {
+        let keyed = DAILY.replace("amount", "key = [\"site\"]\namount");
+        let told = told(&keyed, &[1, 2]);
+        let used = |window: &'_ WindowUse| (window.key["site"].clone(), window.jobs);
+        let used: Vec<_> = told.windows.iter().map(used).collect();
+        assert_eq!(used, [("0".to_owned(), 1), ("1".to_owned(), 2)]);
+    }
+
+    #[test]
+    fn no_run_goes_on_over_a_reset_or_more_than_a_span_grants() {
+        let told_both = told(&format!("{RATE}{}", DAILY.replace("200", "1000000")), &[500_000]);
+        // From 12:30 to two seconds before midnight, ten a second.
+        assert!((413_900..413_990).contains(&told_both.windows[0].jobs), "{told_both:?}");
+        let told = told(HOURLY, &[1_000]);
+        assert!((secs(&told) - 9.0 * 3_600.0).abs() < 1.0, "{}", secs(&told));
+    }
+
+    #[test]
+    fn a_spread_budget_is_used_evenly() {
+        let spread = DAILY.replace("amount", "spread = true\namount");
+        let told = told(&spread, &[300]);
+        // 200 until midnight, 100 until noon of the next day.
+        let exact = 41_400.0 + 43_200.0;
+        assert!((secs(&told) - exact).abs() / exact < 0.07, "{} {exact}", secs(&told));
+    }
+
+    #[test]
+    fn pieces_are_even_and_none_is_too_early() {
+        let entered = |units, span| {
+            let at = |secs| Timestamp::EPOCH.shifted(secs);
+            let pieces = pieces(units, at(0), at(span));
+            pieces.map(|(at, units)| (at.as_nanos(), units)).collect::<Vec<_>>()
+        };
+        assert_eq!(entered(2, 100), [(50, 1), (100, 1)]);
+        assert_eq!(entered(3, 100), [(33, 1), (66, 1), (100, 1)], "the last at the very end");
+        let even: Vec<(i64, u64)> =
+            (1..=8).map(|n| (n * 10, if n % 2 == 0 { 3 } else { 2 })).collect();
+        assert_eq!(entered(20, 80), even);
+        assert_eq!(entered(0, 80), [(80, 0)]);
     }
 }
