@@ -249,6 +249,12 @@ fn typed_codes_beat_the_status() {
         (403, r#"{"error":"token_expired"}"#, Reason::AuthExpired, false),
         (503, r#"{"error":{"type":"server_error","code":null}}"#, Reason::Overloaded, true),
         (400, r#"{"error":{"type":"server_error"}}"#, Reason::Transient, true),
+        (400, r#"{"Code":"RequestExpired"}"#, Reason::AuthExpired, false),
+        (400, r#"{"code":"CONCURRENCY_LIMIT"}"#, Reason::ConcurrencyLimited, true),
+        (400, r#"{"code":"TOO_MANY_CONCURRENT"}"#, Reason::ConcurrencyLimited, true),
+        (400, r#"{"code":"concurrent_jobs_reached"}"#, Reason::ConcurrencyLimited, true),
+        (403, r#"{"errorType":"MISSING_SCOPES","policyName":"DAILY"}"#, Reason::Forbidden, false),
+        (422, r#"[{"message":"Too many requests"}]"#, Reason::RateLimited, true),
         (422, r#"{"errors":"Too many requests"}"#, Reason::RateLimited, true),
         (422, r#"{"errors":"Title: too many requests"}"#, Reason::Unprocessable, false),
         (422, r#"{"errors":{"title":["Too many requests"]}}"#, Reason::Unprocessable, false),
@@ -278,7 +284,142 @@ fn refusals_come_under_a_success_too() {
         (200, r#"{"error":{"code":0,"message":"done"}}"#, Reason::Ok, false),
         (200, r#"{"error":{"code":"x"},"data":{"a":1}}"#, Reason::Ok, false),
         (200, r#"{"status":404,"title":"Not Found"}"#, Reason::Ok, false),
+        (200, r#"{"code":"RequestExpired","id":7}"#, Reason::Ok, false),
+        (200, r#"{"code":"FORBIDDEN","id":7}"#, Reason::Ok, false),
+        (200, r#"{"ok":false,"error":"invalid_arguments"}"#, Reason::InvalidRequest, false),
+        (200, "Too many requests", Reason::RateLimited, true),
+        (302, "Too many requests", Reason::Misconfigured, false),
+        (402, "Too many requests", Reason::QuotaExhausted, false),
+        (
+            200,
+            r#"{"message":"Too many requests","data":null,"rows":[],"meta":{}}"#,
+            Reason::RateLimited,
+            true,
+        ),
+        (200, r#"{"message":"Too many requests","rows":[1]}"#, Reason::Ok, false),
+        (200, r#"{"title":"Too many requests","code":"SONG"}"#, Reason::Ok, false),
+        (200, r#"{"title":"Too many requests","type":"a:b"}"#, Reason::RateLimited, true),
+        (200, r#"{"message":"Too many requests","status":"200"}"#, Reason::Ok, false),
+        (200, r#"{"message":"Too many requests","status":"400"}"#, Reason::RateLimited, true),
+        (200, r#"{"message":"Too many requests","status":400}"#, Reason::RateLimited, true),
     ]);
+}
+
+#[test]
+fn every_status_means_something_by_itself() {
+    let table: &[(&[u16], Reason)] = &[
+        (&[200, 201, 204, 304], Reason::Ok),
+        (&[202], Reason::AcceptedPending),
+        (&[301, 308, 407, 421, 511], Reason::Misconfigured),
+        (&[400, 405, 415, 416, 417, 501], Reason::InvalidRequest),
+        (&[401, 440, 498], Reason::AuthExpired),
+        (&[402, 509], Reason::QuotaExhausted),
+        (&[403, 451], Reason::Forbidden),
+        (&[404], Reason::NotFound),
+        (&[410], Reason::Gone),
+        (&[413, 414, 431], Reason::TooLarge),
+        (&[409, 412, 422, 424], Reason::Unprocessable),
+        (&[420, 429], Reason::RateLimited),
+        (&[423], Reason::ConcurrencyLimited),
+        (&[430], Reason::Blocked),
+        (&[503, 507, 529], Reason::Overloaded),
+        (&[408, 425, 499, 500, 502, 504, 520, 599], Reason::Transient),
+        (&[100, 418, 600], Reason::Unknown),
+    ];
+    for (statuses, reason) in table {
+        for status in *statuses {
+            assert_eq!(read_in(*status, &[], "").reason, *reason, "{status}");
+        }
+    }
+}
+
+#[test]
+fn a_code_that_only_echoes_the_status_leaves_the_rest_its_say() {
+    let used_up = [("RateLimit-Remaining", "0"), ("RateLimit-Reset", "7")];
+    let reading = read_in(403, &used_up, r#"{"code":"forbidden"}"#);
+    assert_eq!(reading.reason, Reason::RateLimited);
+    assert_eq!(read_in(400, &used_up, r#"{"code":"forbidden"}"#).reason, Reason::Forbidden);
+}
+
+#[test]
+fn amazons_bucket_is_a_rate_and_its_unauthorized_may_be_the_token() {
+    let reason = |status, body: &str| {
+        let fields = [("x-amzn-RequestId", "1"), ("X-RateLimit-Remaining-Day", "0")];
+        read_in(status, &fields, body).reason
+    };
+    let quota = r#"{"errors":[{"code":"QuotaExceeded","message":"You exceeded your quota"}]}"#;
+    assert_eq!(reason(429, quota), Reason::RateLimited);
+    assert_eq!(reason(400, quota), Reason::QuotaExhausted);
+    let unauthorized = |message: &str| {
+        let body = format!(r#"{{"errors":[{{"code":"Unauthorized","message":"{message}"}}]}}"#);
+        reason(403, &body)
+    };
+    assert_eq!(unauthorized("The access token has expired"), Reason::AuthExpired);
+    assert_eq!(unauthorized("No grant of this kind has expired"), Reason::Forbidden);
+    assert_eq!(unauthorized("This token may not do that"), Reason::Forbidden);
+}
+
+#[test]
+fn a_page_is_not_one_whole_message() {
+    let html = [("Content-Type", "text/html")];
+    assert_eq!(read_in(200, &html, "Too many requests").reason, Reason::Ok);
+}
+
+#[test]
+fn a_throttled_query_waits_for_its_cost_where_that_can_ever_be_had() {
+    let told = |requested, available, maximum| {
+        let body = format!(
+            r#"{{"errors":[{{"message":"Throttled","extensions":{{"code":"THROTTLED"}}}}],
+            "extensions":{{"cost":{{"requestedQueryCost":{requested},"throttleStatus":{{
+            "maximumAvailable":{maximum},"currentlyAvailable":{available},"restoreRate":10}}}}}}}}"#
+        );
+        let reading = read_in(200, &[], &body);
+        (reading.reason, reading.retryable, wait(&reading))
+    };
+    assert_eq!(told(100, 40, 100), (Reason::RateLimited, true, Some(6_000)));
+    assert_eq!(told(101, 40, 100), (Reason::TooLarge, false, None));
+}
+
+#[test]
+fn problem_types_are_told_by_their_address() {
+    let problem = |status, kind: &str, more: &str| {
+        let body = format!(r#"{{"type":"{kind}"{more}}}"#);
+        read_in(status, &[], &body).reason
+    };
+    let draft = "https://iana.org/assignments/http-problem-types#";
+    let of_draft = |name: &str| problem(400, &format!("{draft}{name}"), "");
+    assert_eq!(of_draft("quota-exceeded"), Reason::RateLimited);
+    assert_eq!(of_draft("temporary-reduced-capacity"), Reason::Overloaded);
+    assert_eq!(of_draft("abnormal-usage-detected"), Reason::Blocked);
+    assert_eq!(
+        problem(400, "temporary-reduced-capacity", ""),
+        Reason::InvalidRequest,
+        "no address"
+    );
+    let x = "https://api.twitter.com/2/problems/";
+    assert_eq!(problem(400, &format!("{x}client-forbidden"), ""), Reason::Forbidden);
+    let capped = format!("{x}usage-capped");
+    assert_eq!(problem(400, &capped, r#","period":"Monthly""#), Reason::QuotaExhausted);
+    let kind = format!("{draft}temporary-reduced-capacity");
+    assert_eq!(problem(200, &kind, r#","id":7"#), Reason::Ok, "rows have types too");
+    let typed = [("Content-Type", "application/problem+json")];
+    let body = format!(r#"{{"type":"{kind}"}}"#);
+    assert_eq!(read_in(200, &typed, &body).reason, Reason::Overloaded);
+}
+
+#[test]
+fn a_retry_delay_may_be_in_parts() {
+    let delay = |parts: &str| {
+        let body = format!(
+            r#"{{"error":{{"code":429,"details":[{{"@type":"x/google.rpc.RetryInfo","retryDelay":{parts}}}]}}}}"#
+        );
+        wait(&read_in(429, &[], &body))
+    };
+    assert_eq!(delay(r#""34.5s""#), Some(34_500));
+    assert_eq!(delay(r#"{"seconds":7,"nanos":500000000}"#), Some(7_500));
+    assert_eq!(delay(r#"{"seconds":7}"#), Some(7_000));
+    assert_eq!(delay(r#"{"seconds":7,"nanos":999999999}"#), Some(8_000), "rounded up");
+    assert_eq!(delay(r#"{"seconds":7,"nanos":1000000000}"#), None, "a second too many");
 }
 
 #[test]
@@ -292,6 +433,11 @@ fn phrases_are_the_last_resort() {
             true,
         ),
         (400, r#"{"message":"The daily report is at /limit"}"#, Reason::InvalidRequest, false),
+        (400, r#"{"message":"Jane reached the daily cap"}"#, Reason::QuotaExhausted, true),
+        (429, r#"{"message":"Jane reached the minutely cap"}"#, Reason::RateLimited, true),
+        (400, r#"{"message":"Send no more than 5 rows"}"#, Reason::TooLarge, false),
+        (429, r#"{"message":"Send no more than 5 rows"}"#, Reason::RateLimited, true),
+        (400, r#"{"message":"Send no more than 5 rows per day"}"#, Reason::InvalidRequest, false),
         (429, r#"{"message":"Limit Exceeded"}"#, Reason::QuotaExhausted, true),
         (
             429,
