@@ -26,6 +26,8 @@ pub struct Facts<'a> {
     pub dependent: bool,
     /// Whether it ends with this call: nobody sends it again.
     pub once: bool,
+    /// Whether a process waits for what becomes of it.
+    pub owned: bool,
     /// Whether the answer sent the call on to another address, and the job is to follow.
     pub redirected: bool,
     /// Worthless after this (store time).
@@ -283,11 +285,11 @@ fn for_good(reason: Reason, facts: &Facts<'_>) -> Next {
     }
 }
 
-/// A refusal that only a person can lift. The second in a row, of two jobs, holds the partition; a job that
-/// meets it again after others got through is at fault itself, and fails. Where nobody ever got through,
-/// two of one job must do: there may be no other.
+/// A refusal that only a person can lift. The second in a row holds the partition; a job that meets it again
+/// after others got through is at fault itself, and fails. So is one that a process waits for, where anybody
+/// ever got through: one bad call is not to hold the queue.
 fn hard(reason: Reason, facts: &Facts<'_>) -> Next {
-    let is_own = facts.job_refused_hard && facts.answered && facts.jobs == 1;
+    let is_own = facts.owned && facts.job_refused_hard && facts.answered;
     if facts.hard_refusals + 1 >= HARD_REFUSALS && !is_own {
         let mut next = hold(reason, facts, format!("refused {HARD_REFUSALS} times in a row"));
         next.refused_hard = true;

@@ -186,8 +186,6 @@ subjects! {
         what_the_upstream_closed_for_longer_stays_closed,
         a_retry_opens_no_hold,
         a_poison_job_is_tried_anew_by_a_person,
-        alone_and_never_answered_it_holds,
-        two_refusals_of_one_job_are_one_towards_holding,
         who_was_not_refused_goes_first_after_a_resume,
     }
     "conformance/pending.rs" pending {
@@ -338,6 +336,7 @@ subjects! {
         a_refusal_of_one_line_closes_all,
         no_run_waits_for_them,
         nobody_sends_it_again,
+        one_bad_call_does_not_hold_the_queue,
         its_deadline_is_told_at_once,
     }
     "conformance/model.rs" model {

@@ -206,7 +206,12 @@ impl Plan {
 
     /// When the last of `units` goes that follow each other as fast as they may, the first of them at
     /// `slot`.
-    pub(crate) fn last_slot(&self, tat: Option<Timestamp>, slot: Timestamp, units: u64) -> Timestamp {
+    pub(crate) fn last_slot(
+        &self,
+        tat: Option<Timestamp>,
+        slot: Timestamp,
+        units: u64,
+    ) -> Timestamp {
         let after = self.charge(tat, slot, units);
         slot.max(after.shifted(self.span(self.burst).saturating_neg()))
     }

@@ -345,6 +345,25 @@ pub fn nobody_sends_it_again<S: Store>(make: Make<'_, S>) {
     assert!(c.claim(&w, 9).is_empty());
 }
 
+pub fn one_bad_call_does_not_hold_the_queue<S: Store>(make: Make<'_, S>) {
+    let w = World::new(make, FREE);
+    let c = caller(&w);
+    let refuse = |job| {
+        assert_eq!(w.say(&c.claim(&w, 1)[0], said(Reason::Forbidden)).hold, None);
+        w.pass(secs(10));
+        let held = w.say(&c.claim(&w, 1)[0], said(Reason::Forbidden)).hold.is_some();
+        (held, w.state(job))
+    };
+    let never_answered = c.enter_some(&w, 1)[0];
+    assert_eq!(refuse(never_answered), (true, JobState::Queued), "nobody ever got through");
+    w.resume(&[]);
+    w.ok(&c.claim(&w, 1)[0]);
+    let bad = c.enter_some(&w, 1)[0];
+    assert_eq!(refuse(bad), (false, JobState::Failed));
+    w.add(1, &[]);
+    assert!(w.say(&w.one(), said(Reason::Forbidden)).hold.is_some(), "but another one does");
+}
+
 pub fn its_deadline_is_told_at_once<S: Store>(make: Make<'_, S>) {
     let w = World::new(make, &daily(1, ""));
     let c = caller(&w);

@@ -240,6 +240,7 @@ impl<'t> Settle<'t> {
             dependent: false,
             redirected: self.settlement.redirect.is_some(),
             once: part.once,
+            owned: part.owned,
             deadline_at: part.deadline_at,
             failures: part.failures,
             job_refused_hard: part.refused_hard,

@@ -52,6 +52,8 @@ pub(super) struct Part {
     pub refused_hard: bool,
     /// It ends with this call.
     pub once: bool,
+    /// A process waits for it.
+    pub owned: bool,
     pub deadline_at: Option<Timestamp>,
     /// The job's load.
     pub load: i64,
@@ -139,13 +141,17 @@ impl Carried {
 impl Part {
     /// Of a call that is leased, unless more is known.
     fn read(row: &Fields<'_, '_>) -> rusqlite::Result<Part> {
+        let (job, n, failures, refused_hard) =
+            (JobId(row.next()?), row.next()?, row.next()?, row.next()?);
+        let once: Option<bool> = row.next()?;
         Ok(Part {
             standing: Standing::Leased,
-            job: JobId(row.next()?),
-            n: row.next()?,
-            failures: row.next()?,
-            refused_hard: row.next()?,
-            once: row.next::<Option<bool>>()?.unwrap_or(false),
+            job,
+            n,
+            failures,
+            refused_hard,
+            once: once.unwrap_or(false),
+            owned: once.is_some(),
             deadline_at: row.next::<Option<i64>>()?.map(Timestamp::from_nanos),
             load: row.next()?,
             queued: row.next()?,
