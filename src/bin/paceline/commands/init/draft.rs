@@ -98,7 +98,7 @@ fn named(name: &str, at: usize) -> String {
 }
 
 /// `200/day`.
-pub fn budget(text: &str) -> anyhow::Result<(u64, String)> {
+fn budget(text: &str) -> anyhow::Result<(u64, String)> {
     let wrong = || Usage(format!("`{text}` is no budget: write one such as 200/day"));
     let (amount, per) = text.split_once('/').ok_or_else(wrong)?;
     let amount = amount.trim().replace('_', "").parse().map_err(|_| wrong())?;
@@ -125,22 +125,35 @@ pub fn columns(upstream: &Upstream) -> Vec<String> {
 
 /// Whether a rate can be declared so.
 pub fn check_rate(rate: &str) -> anyhow::Result<()> {
-    check_limit(rate, 1)
+    check_part(&format!("{}rate = {}\n", limit("rate", "rate"), quoted(rate)))
 }
 
 /// Whether so many calls of a rate may go back to back.
 pub fn check_burst(rate: &str, burst: &str) -> anyhow::Result<()> {
-    match burst.parse() {
-        Ok(burst @ 1_u64..) => check_limit(rate, burst),
-        _ => wrong(format!("`{burst}` is no whole number from 1")),
-    }
+    let Some(burst) = burst.parse().ok().filter(|burst: &u64| *burst > 0) else {
+        return wrong(format!("`{burst}` is no whole number from 1"));
+    };
+    let rate = quoted(rate);
+    check_part(&format!("{}rate = {rate}\nburst = {burst}\n", limit("rate", "rate")))
 }
 
-/// By whoever reads the file.
-fn check_limit(rate: &str, burst: u64) -> anyhow::Result<()> {
-    let rate = quoted(rate);
-    let text = format!("name = \"new\"{}rate = {rate}\nburst = {burst}\n", limit("rate", "rate"));
-    match declare::parse("new", "new.toml", &text) {
+/// Whether a budget can be declared so, in that zone.
+pub fn check_budget(text: &str, zone: &str) -> anyhow::Result<()> {
+    let (amount, per) = budget(text)?;
+    let (per, zone) = (quoted(&per), quoted(zone));
+    let fields = format!("amount = {amount}\nper = {per}\ntime_zone = {zone}\n");
+    check_part(&format!("{}{fields}", limit("budget", "budget")))
+}
+
+/// Whether an address can be declared so.
+pub fn check_address(url: &str) -> anyhow::Result<()> {
+    check_url(url)?;
+    check_part(&format!("[request]\nurl = {}\n", quoted(url)))
+}
+
+/// A part of the file, read as the whole will be.
+fn check_part(part: &str) -> anyhow::Result<()> {
+    match declare::parse("new", "new.toml", &format!("name = \"new\"\n{part}")) {
         Ok(_) => Ok(()),
         Err(error) => wrong(super::problems(&error)),
     }

@@ -3,8 +3,6 @@
 
 use std::io::{BufRead as _, Write as _};
 
-use chrono_tz::Tz;
-
 use super::draft;
 use crate::args::init::InitArgs;
 use crate::context::Context;
@@ -22,7 +20,7 @@ pub fn ask(mut args: InitArgs, context: &Context) -> anyhow::Result<InitArgs> {
         args.url = Some(needed(
             "The address that is called; {column} stands for a column of your rows",
             "https://api.shop.example/v1/stock/{isbn}",
-            draft::check_url,
+            draft::check_address,
         )?);
     }
     if limits {
@@ -52,27 +50,16 @@ fn ask_limits(args: &mut InitArgs) -> anyhow::Result<()> {
     args.budget.extend(question(
         "How many a day, hour, week or month",
         "200/day; empty: no such limit",
-        |text| draft::budget(text).map(drop),
+        |text| draft::check_budget(text, "unknown"),
     )?);
-    if !args.budget.is_empty() {
+    if let Some(budget) = args.budget.first() {
         args.time_zone = question(
             "The time zone in which that begins",
             "America/Los_Angeles; empty: unknown",
-            zone,
+            |zone| draft::check_budget(budget, zone),
         )?;
     }
     Ok(())
-}
-
-fn zone(name: &str) -> anyhow::Result<()> {
-    match name.parse::<Tz>() {
-        Ok(_) => Ok(()),
-        Err(_) if name == "unknown" => Ok(()),
-        Err(_) => {
-            let meant = paceline::quota::declare::meant(name, chrono_tz::TZ_VARIANTS.map(Tz::name));
-            wrong(format!("`{name}` is no time zone{meant}: write one such as Europe/Berlin"))
-        }
-    }
 }
 
 fn needed(
