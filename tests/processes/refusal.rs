@@ -169,3 +169,23 @@ fn a_hold_for_a_hint_that_is_too_far_says_until_when_and_what_a_resume_does() {
     assert_eq!(world.run(&["run"]).code, 0);
     assert_eq!(world.jobs(), [("done".to_owned(), 3)].into());
 }
+
+#[test]
+fn some_bad_rows_stop_nobody_for_long() {
+    let world = World::new(Config::new().script(Script::new("/bad/*", Answer::new(403))));
+    world.quota(
+        "shop",
+        "/{kind}/{id}",
+        "[[limit]]\nname = \"r\"\nkind = \"rate\"\nrate = \"60/s\"\n",
+    );
+    world.add_to("shop", 0, 2, &["--set", "kind=bad"]);
+    let ran = world.run(&["run"]);
+    assert_eq!(ran.code, 4, "two in a row may be the key: {ran}");
+    let way_out = "`paceline cancel --upstream shop --where COLUMN=VALUE --yes`";
+    assert!(ran.stderr.contains(way_out), "{ran}");
+    world.add_to("shop", 2, 30, &["--set", "kind=good"]);
+    assert_eq!(world.run(&["resume", "shop"]).code, 0);
+    let ran = world.run(&["run"]);
+    assert_eq!(ran.code, 3, "{ran}");
+    assert_eq!(world.jobs(), [("done".to_owned(), 30), ("failed".to_owned(), 2)].into());
+}
