@@ -171,6 +171,24 @@ fn a_hold_for_a_hint_that_is_too_far_says_until_when_and_what_a_resume_does() {
 }
 
 #[test]
+fn a_run_says_that_it_sent_as_many_as_it_might_and_what_was_refused() {
+    let refusal = Answer::new(429).header("Retry-After", "1");
+    let world = World::new(Config::new().script(Script::new("/a/*", refusal).from(1).times(1)));
+    world.quota("shop", "/{site}/{id}", SITES);
+    world.add_to("shop", 0, 9, &["--set", "site=a"]);
+    let ran = world.run(&["run", "--count", "3"]);
+    assert_eq!(ran.code, 75, "{ran}");
+    for told in ["3 sent, 1 refused, 2 done", "it sent as many calls as --count lets it, and left"]
+    {
+        assert!(ran.stderr.contains(told), "{told}: {ran}");
+    }
+    let told = world.json(&["run", "--count", "1"]);
+    assert_eq!((&told["left_for"], &told["refused"]), (&"count".into(), &0.into()), "{told}");
+    let told = world.json(&["run"]);
+    assert_eq!((&told["left_for"], &told["done"]), (&serde_json::Value::Null, &6.into()), "{told}");
+}
+
+#[test]
 fn some_bad_rows_stop_nobody_for_long() {
     let world = World::new(Config::new().script(Script::new("/bad/*", Answer::new(403))));
     world.quota(
