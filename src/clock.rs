@@ -18,7 +18,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 pub const NANOS_PER_SEC: i64 = 1_000_000_000;
 
 /// How far wall clock and store time may differ before the wall clock counts as stepped.
-pub(crate) const STEP_TOLERANCE: Duration = Duration::from_secs(2);
+pub const STEP_TOLERANCE: Duration = Duration::from_secs(2);
 
 /// An instant: whole nanoseconds since 1970-01-01T00:00:00Z.
 ///

@@ -2,7 +2,7 @@
 //!
 //! A value is asked for when a call is sent and never before, so that a variable or file that changes
 //! is taken up by the next call. Every value that was ever given out is remembered in memory, so that
-//! a [`Redactor`] finds it in bodies and messages later on.
+//! a redactor finds it in bodies and messages later on.
 
 mod environment;
 mod redact;

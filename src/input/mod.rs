@@ -30,7 +30,7 @@ use std::io::{self, BufRead, Read as _};
 use crate::job::{Columns, Own};
 
 /// Bytes of one row; a longer one is refused, so that memory stays flat.
-pub(crate) const LONGEST_ROW: usize = 1 << 20;
+pub const LONGEST_ROW: usize = 1 << 20;
 
 /// What one row turned out to be.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -36,7 +36,7 @@ pub const MOST_ENTRIES: usize = 50_000;
 pub const MOST_BYTES: u64 = 50 * 1024 * 1024;
 
 /// An address is shorter than so many characters.
-pub(crate) const LOC_BOUND: usize = 2048;
+pub const LOC_BOUND: usize = 2048;
 
 /// The columns of a sitemap's rows, as a CSV header: `lastmod` only where there is one.
 pub const COLUMNS: [&str; 2] = ["url", "lastmod"];
