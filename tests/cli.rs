@@ -12,7 +12,6 @@ mod bad_input;
 mod bench;
 #[path = "cli/care.rs"]
 mod care;
-#[cfg(unix)]
 #[path = "cli/doors.rs"]
 mod doors;
 #[path = "cli/examples.rs"]

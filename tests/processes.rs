@@ -21,23 +21,19 @@ mod processes {
     mod clocks;
     mod concurrency;
     mod connections;
-    #[cfg(unix)]
     mod copies;
     mod crash;
-    #[cfg(unix)]
     mod damage;
     #[cfg(target_os = "linux")]
     mod daylight;
     mod deadline;
     #[cfg(target_os = "linux")]
     mod disk_trouble;
-    #[cfg(unix)]
     mod doors;
     mod drain;
     mod follow;
     mod hostile;
     mod legible;
-    #[cfg(unix)]
     mod notify;
     #[cfg(target_os = "linux")]
     mod power;

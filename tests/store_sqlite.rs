@@ -125,7 +125,6 @@ fn missing_folders_are_made_and_what_cannot_be_is_told() {
     }
 }
 
-#[cfg(unix)]
 #[test]
 fn a_store_is_its_owners_alone() {
     use std::os::unix::fs::PermissionsExt;
@@ -135,7 +134,6 @@ fn a_store_is_its_owners_alone() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
-#[cfg(unix)]
 #[test]
 fn a_file_that_may_not_be_written_is_told() {
     use std::os::unix::fs::PermissionsExt;

@@ -246,7 +246,6 @@ fn a_client_shows_who_it_is_in_a_header_where_it_is_asked_to() {
     assert_eq!(told, form);
 }
 
-#[cfg(unix)]
 mod command {
     use super::*;
 

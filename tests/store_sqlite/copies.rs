@@ -188,7 +188,6 @@ fn a_copy_replaces_nothing_and_is_the_owners_alone() {
     let bytes = folder.copy("copy.db").unwrap();
     let copy = folder.folder.path().join("copy.db");
     assert_eq!(std::fs::metadata(&copy).unwrap().len(), bytes);
-    #[cfg(unix)]
     assert_eq!(
         std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(&copy).unwrap()) & 0o777,
         0o600
