@@ -78,6 +78,90 @@ fn every_field_of_the_request_is_read() {
     assert_eq!((full.retry.max_attempts, full.retry.multiplier), (3, 1.5));
 }
 
+fn declared(text: &str) -> Upstream {
+    declare::parse("x", "x.toml", text).unwrap()
+}
+
+fn problem(text: &str) -> String {
+    declare::parse("x", "x.toml", text).unwrap_err().to_string()
+}
+
+#[test]
+fn what_lies_on_a_bound_is_taken() {
+    let same = declared("[retry]\ninitial = \"10m\"\n").retry;
+    assert_eq!(same.initial, same.max_interval);
+    let text = "[retry]\ninitial = \"2s\"\nmultiplier = 1\nmax_interval = \"2s\"\n";
+    let steady = declared(text).retry;
+    assert_eq!((steady.multiplier, steady.max_interval), (1.0, 2 * SECOND));
+    let hint = |hint: &str| {
+        format!(
+            "[retry]\nmax_hint = \"1h\"\n[[reading]]\nwhen = {{ status = 429 }}\n\
+            reason = \"rate_limited\"\nhint = \"{hint}\"\n"
+        )
+    };
+    assert_eq!(declared(&hint("1h")).readings[0].hint, Some(3_600 * SECOND));
+    assert!(problem(&hint("61m")).contains("a `hint` beyond `max_hint`"));
+}
+
+#[test]
+fn numbers_that_make_no_sense_are_told() {
+    let reading = "[[reading]]\nwhen = { status = 429 }\nreason = \"rate_limited\"\n";
+    for (text, told) in [
+        ("schema = 0", "there is no schema 0; write schema = 1"),
+        ("[retry]\nmax_attempts = -1", "`max_attempts` is negative; write a whole number from 0"),
+        ("[retry]\nmax_attempts = 0", "zero `max_attempts`"),
+        ("[keep]\nmax_bytes = \"64\"", "no unit in size `64`"),
+        (&format!("{reading}limit = \"day\""), "there is no limit `day`; declare it"),
+    ] {
+        assert!(problem(text).contains(told), "{text}: {}", problem(text));
+    }
+    assert_eq!(declared("[keep]\nmax_bytes = \"2KB\"").keep.max_bytes, 2_000);
+}
+
+#[test]
+fn a_budget_whose_zone_nobody_knows_lasts_longer_than_any_of_its_windows() {
+    for (per, hours) in [("hour", 2), ("day", 25), ("week", 7 * 24 + 1), ("month", 31 * 24 + 1)] {
+        let text = format!(
+            "[[limit]]\nname = \"b\"\nkind = \"budget\"\namount = 9\nper = \"{per}\"\n\
+            time_zone = \"unknown\"\n"
+        );
+        let LimitRule::Rolling(rolling) = &declared(&text).limits[0].rule else { panic!("{per}") };
+        assert_eq!(rolling.span, 3_600 * hours * SECOND, "{per}");
+        assert_eq!(rolling.stands_for.map(Per::name), Some(per));
+    }
+}
+
+#[test]
+fn over_several_connections_every_rate_is_even() {
+    let even = |connections: usize| {
+        let text = format!(
+            "[request]\nconnections = {connections}\n[[limit]]\nname = \"r\"\nkind = \"rate\"\n\
+            rate = \"9/s\"\nburst = 3\nkey = [\"site\"]\n[[limit.for]]\nwhen = {{ site = \"a\" }}\n\
+            rate = \"5/s\"\n"
+        );
+        let upstream = declared(&text);
+        ["a", "b"].map(|site| {
+            let columns = [("site".to_owned(), site.to_owned())].into();
+            let LimitRule::Rate(rate) = upstream.limits[0].rule_for(&columns) else { panic!() };
+            (rate.amount, rate.evenly)
+        })
+    };
+    assert_eq!(even(1), [(5, false), (9, false)]);
+    assert_eq!(even(2), [(5, true), (9, true)]);
+}
+
+#[test]
+fn jobs_of_a_batch_share_what_stands_outside_its_items() {
+    let upstream = declared(
+        "[columns.path]\nfrom = \"url.path\"\n[request]\nmethod = \"POST\"\n\
+        url = \"https://api.example/{site}/{method}\"\nheaders = { X-User = \"{user}\" }\n\
+        [batch]\nmax_items = 5\nbody = '{\"lang\": \"{lang}\", \"list\": {items.url}}'\n",
+    );
+    assert_eq!(upstream.columns["path"].from, Some(Derivation::Path));
+    let shared: Vec<_> = upstream.partition_columns().into_iter().collect();
+    assert_eq!(shared, ["lang", "site", "user"]);
+}
+
 #[test]
 fn every_field_of_auth_is_read() {
     let Some(Auth::OAuth(oauth)) = full().auth else { panic!("another kind") };

@@ -58,9 +58,13 @@ mod tests {
         ] {
             assert!(fits(pattern, text), "{pattern} {text}");
         }
-        for (pattern, text) in
-            [("a.example", "b.a.example"), ("*.example", "example"), ("/v1/*", "/v1"), ("a*a", "a")]
-        {
+        for (pattern, text) in [
+            ("a.example", "b.a.example"),
+            ("*.example", "example"),
+            ("/v1/*", "/v1"),
+            ("a*a", "a"),
+            ("a*b*c", "axc"),
+        ] {
             assert!(!fits(pattern, text), "{pattern} {text}");
         }
     }

@@ -162,6 +162,8 @@ mod tests {
         assert_eq!(read("250us"), Duration::from_micros(250));
         assert_eq!(read("5ms"), Duration::from_millis(5));
         assert_eq!(read("31d"), Duration::from_secs(31 * 86_400));
+        assert_eq!(read("2w"), Duration::from_secs(14 * 86_400));
+        assert_eq!(read("7ns"), Duration::from_nanos(7));
         assert_eq!(read("1h30m"), Duration::from_secs(5_400));
         assert_eq!(read("1 h 30 min"), Duration::from_secs(5_400));
         for text in ["", "30", "s", "1.5s", "-1s", "30 parsecs", "30 30s", "300y", "99999999w"] {
@@ -196,6 +198,9 @@ mod tests {
     fn sizes_have_units() {
         assert_eq!(bytes("64KiB").unwrap(), 65_536);
         assert_eq!(bytes("1 MB").unwrap(), 1_000_000);
+        assert_eq!((bytes("512B").unwrap(), bytes("3kb").unwrap()), (512, 3_000));
+        assert_eq!((bytes("1MiB").unwrap(), bytes("2GB").unwrap()), (1_048_576, 2_000_000_000));
+        assert_eq!(bytes("1GiB").unwrap(), 1_073_741_824);
         for text in ["64", "KiB", "1.5MB", "64 stone"] {
             assert!(bytes(text).is_err(), "{text}");
         }

@@ -169,3 +169,46 @@ fn a_body_of_ones_own_stands_for_inherited_batches() {
     );
     assert_eq!(both.batch.as_ref().unwrap().max_items, 3);
 }
+
+#[test]
+fn only_rules_and_limits_are_merged_with_what_is_inherited() {
+    let base = "[match]\nhosts = [\"a.example\"]\n[auth]\nkind = \"command\"\ncommand = [\"a\"]\n\
+        [[limit]]\nname = \"x\"\nkind = \"concurrency\"\namount = 1\n";
+    let google = "[auth]\nkind = \"google-service-account\"\nkey_file = \"k\"\nscopes = [\"s\"]\n";
+    let folder = folder(&[
+        ("base.toml", base),
+        ("a.toml", &format!("extends = \"base.toml\"\n[match]\nhosts = [\"b.example\"]\n{google}")),
+        ("b.toml", "extends = \"base.toml\"\n[auth]\nkind = \"command\"\ncommand = [\"b\"]\n"),
+        ("c.toml", "extends = \"base.toml\"\n[[limit]]\nname = \"y\"\nremove = true\n"),
+        ("d.toml", "extends = \"base.toml\"\n[[limit]]\nkind = \"concurrency\"\namount = 2\n"),
+    ]);
+    let library = library(&[&folder]);
+    let a = library.get("a").unwrap();
+    assert_eq!(a.matches.hosts, ["b.example"], "other lists take the place of the inherited");
+    let kind =
+        |name: &str| library.get(name).unwrap().auth.as_ref().map(crate::quota::auth::Auth::kind);
+    assert_eq!(kind("a"), Some("google-service-account"), "nothing is inherited from another kind");
+    let command = library.get("b").unwrap().auth.clone();
+    assert_eq!(command, Some(crate::quota::auth::Auth::Command(vec!["b".to_owned()])));
+    let told = |name: &str| library.get(name).unwrap_err().to_string();
+    assert!(told("c").contains("there is no limit `y` to remove"), "{}", told("c"));
+    assert!(told("d").contains("`name`"), "{}", told("d"));
+}
+
+#[test]
+fn of_equal_matches_the_first_by_name_is_taken() {
+    let folder = folder(&[("b.toml", PLAIN), ("a.toml", PLAIN)]);
+    let matched = library(&[&folder]).match_url("https://x.example/").unwrap();
+    assert_eq!(matched.name, "a");
+}
+
+#[test]
+fn what_is_no_folder_holds_no_file_and_what_is_no_text_is_told() {
+    let folder = folder(&[("a.toml", PLAIN)]);
+    let file = folder.path().join("a.toml");
+    let library = Library::new(vec![file, folder.path().to_owned()]);
+    assert_eq!(library.get("a").unwrap().title, "first");
+    fs::write(folder.path().join("b.toml"), b"title = \"\xff\"").unwrap();
+    let told = library.get("b").unwrap_err().to_string();
+    assert!(told.contains("UTF-8"), "{told}");
+}
