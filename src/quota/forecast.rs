@@ -563,8 +563,14 @@ mod tests {
         // Both partitions send by turns, and what the other sends after it does not matter.
         let (jobs, finish) = told_first(&[10_000, 2_000], &[0, 100]);
         assert_eq!(jobs, 100);
-        assert!((20.0..200.0).contains(&finish.unwrap()), "{finish:?}");
+        assert!((40.0..120.0).contains(&finish.unwrap()), "{finish:?}");
         assert_eq!(told_first(&[50, 50], &[0, 0]), (0, None));
+        // Nor are windows told in which only others go.
+        let told = told_of(DAILY, &[1_000, 1_000], |groups, _| {
+            groups[0].asked = Some(0);
+            groups[1].asked = Some(60);
+        });
+        assert_eq!((told.jobs, told.windows.len()), (60, 1), "{told:?}");
     }
 
     #[test]

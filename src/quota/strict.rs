@@ -116,6 +116,13 @@ mod tests {
     }
 
     #[test]
+    fn a_span_holds_its_amount_wherever_it_begins() {
+        let rate = "kind = \"rate\"\nrate = \"3/s\"\nburst = 3\n";
+        let sent = [(0, 2), (500, 1), (999, 1), (1_999, 2), (2_000, 2)];
+        assert_eq!(within(rate, &sent), [true, true, false, true, false]);
+    }
+
+    #[test]
     fn a_day_begins_anew() {
         let budget = "kind = \"budget\"\namount = 2\nper = \"day\"\ntime_zone = \"UTC\"\n";
         let day = 86_400_000;

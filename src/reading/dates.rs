@@ -37,9 +37,7 @@ fn http_date(text: &str, now: Timestamp) -> Option<Timestamp> {
         [day, month, year, time, zone] if weekday.is_some() || !is_weekday(day) => {
             instant(date(day, month, four_digits(year)?)?, time, offset(zone)?)
         }
-        [name, month, day, time, year] if is_weekday(name) => {
-            instant(date(day, month, four_digits(year)?)?, time, 0)
-        }
+        [_, month, day, time, year] => instant(date(day, month, four_digits(year)?)?, time, 0),
         [date, time, zone] => rfc850(date, time, offset(zone)?, now),
         _ => None,
     }

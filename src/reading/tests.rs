@@ -408,6 +408,44 @@ fn problem_types_are_told_by_their_address() {
 }
 
 #[test]
+fn delays_stand_in_bodies_by_many_names() {
+    for (body, expected) in [
+        (r#"{"retry_after_ms":1500}"#, Some(1_500)),
+        (r#"{"error":{"retryAfterMs":"250"}}"#, Some(250)),
+        (r#"{"parameters":{"retry_after":7}}"#, Some(7_000)),
+        (r#"{"retry_after_ms":300,"retry_after":7}"#, Some(300)),
+        (r#"{"json":{"ratelimit":12.5,"errors":[["RATELIMIT","slow","x"]]}}"#, Some(12_500)),
+        (r#"{"retry_after":["7"]}"#, None),
+        (r#"{"data":{"retry_after":7}}"#, None),
+    ] {
+        assert_eq!(wait(&read_in(429, &[], body)), expected, "{body}");
+    }
+}
+
+#[test]
+fn an_explanation_shows_what_was_there_and_who_found_nothing() {
+    let answer = Answer {
+        method: "GET",
+        url: "https://api.example.com/v1/items",
+        received_at: Timestamp::from_secs(NOW),
+        status: 429,
+        headers: &[],
+        body: br#"{"retry_after":["7"],"error":{"retry_after_ms":"250"}}"#,
+    };
+    let steps = explain(None, &answer).steps;
+    let of = |reader: &str| steps.iter().find(|step| step.reader == reader).unwrap();
+    let list = of("seconds in the body");
+    assert_eq!((list.topic.name(), list.is_silent()), ("hint", false), "{list:?}");
+    assert!(list.looked_at.contains("an array"), "{list:?}");
+    let found = of("milliseconds in the body");
+    assert!(found.decided && !found.is_silent() && found.looked_at.contains("250"), "{found:?}");
+    let other = of("Retry-After");
+    assert_eq!((other.is_silent(), other.decided), (true, false), "{other:?}");
+    let table = of("status table");
+    assert_eq!((table.topic.name(), table.is_silent()), ("reason", false), "{table:?}");
+}
+
+#[test]
 fn a_retry_delay_may_be_in_parts() {
     let delay = |parts: &str| {
         let body = format!(

@@ -108,6 +108,11 @@ fn words_are_taken_where_one_limit_can_be_meant() {
         let urls = "urls".to_owned();
         let known = (Reason::QuotaExhausted, Some(urls.clone()), Some((urls, 10)));
         assert_eq!(left(&limits, 400, said), known, "{zone}");
+        assert_eq!(left(&limits, 429, said), known, "{zone}");
+        assert_eq!(left(&limits, 503, said).0, Reason::Overloaded, "no limit refused");
+        let rule = "[[reading]]\nwhen = { status = 400 }\nreason = \"invalid_request\"\n";
+        let ruled = left(&format!("{limits}{rule}"), 400, said);
+        assert_eq!(ruled.0, Reason::InvalidRequest, "a rule has the last word");
         assert_eq!(left(&limits, 200, said).2, None, "no refusal");
         assert_eq!(left(&limits, 400, "Quota remaining for today: none").2, None);
     }
