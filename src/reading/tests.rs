@@ -446,6 +446,25 @@ fn an_explanation_shows_what_was_there_and_who_found_nothing() {
 }
 
 #[test]
+fn an_explanation_says_what_of_a_rule_does_not_agree() {
+    let rule = "[[reading]]\nwhen = { status = [403, 429], header = { x-why = \"slow\" } }\nreason = \"blocked\"\n";
+    let upstream = crate::quota::declare::parse("u", "u.toml", rule).unwrap();
+    let headers = [("x-why".to_owned(), "fast".to_owned())];
+    let answer = Answer {
+        method: "GET",
+        url: "https://api.example.com/v1/items",
+        received_at: Timestamp::from_secs(NOW),
+        status: 429,
+        headers: &headers,
+        body: b"",
+    };
+    let steps = explain(Some(&upstream), &answer).steps;
+    let rule = steps.iter().find(|step| step.reader == "rule 1").unwrap();
+    let why = rule.why.as_deref().unwrap();
+    assert!(why.contains("x-why") && why.contains("fast"), "{why}");
+}
+
+#[test]
 fn a_retry_delay_may_be_in_parts() {
     let delay = |parts: &str| {
         let body = format!(
