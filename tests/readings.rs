@@ -325,6 +325,7 @@ fn a_quota_waits_for_the_reset_of_its_budget() {
     assert_eq!(reading.retry_at, at("2026-12-01T00:00:00Z"));
     assert_eq!(reading.limit.as_deref(), Some("monthly"));
     assert_eq!(read(None, "").retry_at, at("2026-11-20T15:00:00Z"));
+    assert_eq!(read(None, "").limit.as_deref(), Some("daily"), "the one that resets first");
     assert_eq!(read(Some("gone"), "").retry_at, None, "a limit without a calendar has no reset");
     let short = r#"{"retry_after":58}"#;
     assert_eq!(read(Some("daily"), short).retry_at, at("2026-11-20T15:00:00Z"));

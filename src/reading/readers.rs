@@ -155,7 +155,7 @@ fn never_granted(view: &View<'_>, verdict: Verdict) -> Verdict {
         return verdict;
     }
     let source = format!("{}; a limit of 0", verdict.source);
-    Verdict { reason: Reason::QuotaExhausted, source, wait: None, ..verdict }.never()
+    Verdict { reason: Reason::QuotaExhausted, source, ..verdict }.never()
 }
 
 /// A size or a block that names a wait is a passing state (RFC 9110 section 15.5.14).

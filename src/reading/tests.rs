@@ -462,6 +462,104 @@ fn an_explanation_says_what_of_a_rule_does_not_agree() {
     let rule = steps.iter().find(|step| step.reader == "rule 1").unwrap();
     let why = rule.why.as_deref().unwrap();
     assert!(why.contains("x-why") && why.contains("fast"), "{why}");
+    for part in ["403 or 429", "x-why", "slow"] {
+        assert!(rule.looked_at.contains(part), "{}", rule.looked_at);
+    }
+}
+
+#[test]
+fn every_reason_is_read_by_the_name_it_is_shown_by() {
+    for reason in Reason::ALL {
+        assert_eq!(reason.to_string().parse::<Reason>().unwrap(), reason);
+    }
+}
+
+#[test]
+fn fields_of_one_maker_name_the_reason() {
+    let reason = |status, name, value| read_in(status, &[(name, value)], "").reason;
+    let jira = "RateLimit-Reason";
+    assert_eq!(reason(429, jira, "jira-quota-tenant-based"), Reason::QuotaExhausted);
+    assert_eq!(reason(429, jira, "jira-burst-based"), Reason::RateLimited);
+    assert_eq!(reason(503, jira, "jira-quota-tenant-based"), Reason::Overloaded);
+    let shopify = "X-Shopify-Shop-Api-Call-Limit";
+    assert_eq!(reason(429, shopify, "40/40"), Reason::RateLimited);
+    assert_eq!(reason(429, shopify, "39/40"), Reason::QuotaExhausted, "not of the bucket");
+    assert_eq!(reason(403, shopify, "39/40"), Reason::Forbidden);
+}
+
+#[test]
+fn resets_are_told_by_many_names() {
+    let instant = ((NOW + 60) * 1_000).to_string();
+    for (fields, expected) in [
+        ([("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset-Ms", "1500")], Some(1_500)),
+        ([("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset-Millis", &instant)], Some(60_000)),
+        ([("X-Quota-Remaining", "0"), ("X-Quota-Reset", "30")], Some(30_000)),
+        ([("Limit-Remaining", "0"), ("Limit-Reset", "30")], Some(30_000)),
+        ([("X-RateLimit-Remaining", "0"), ("X-RateLimit-Retry-After", "9")], Some(9_000)),
+        ([("X-RateLimit-Remaining", "0"), ("X-RateLimit-After", "9")], None),
+        ([("X-Remaining", "0"), ("X-Reset", "9")], None),
+        ([("zendesk-ratelimit-x", "total=9; remaining=0; resets=41"), ("a", "")], Some(41_000)),
+        ([("zendesk-ratelimit-x", "total=9; remaining=5; resets=41"), ("a", "")], None),
+        ([("RateLimit", "limit=9, remaining=0, reset=7"), ("a", "")], Some(7_000)),
+        ([("RateLimit", "limit=9, remaining=0, reset=7.5"), ("a", "")], Some(7_500)),
+        ([("RateLimit", "limit=9, remaining=4, reset=7"), ("a", "")], None),
+    ] {
+        assert_eq!(wait(&read_in(429, &fields, "")), expected, "{fields:?}");
+    }
+}
+
+#[test]
+fn the_policy_tells_the_window_of_what_is_left() {
+    let reason = |left, policy| {
+        let fields = [left, ("RateLimit-Policy", policy)];
+        read_in(429, &fields, "").reason
+    };
+    let (plain, dictionary) =
+        (("RateLimit-Remaining", "0"), ("RateLimit", "limit=100, remaining=0, reset=7"));
+    assert_eq!(reason(plain, "\"d\";q=100;w=86400"), Reason::QuotaExhausted, "the only one");
+    assert_eq!(reason(plain, "\"d\";q=100;w=86400, \"s\";q=9;w=1"), Reason::RateLimited);
+    assert_eq!(reason(dictionary, "100;w=86400"), Reason::QuotaExhausted);
+    assert_eq!(reason(dictionary, "9;w=1, 100;w=86400"), Reason::QuotaExhausted, "by its amount");
+    assert_eq!(reason(dictionary, "100;w=1, 9;w=86400"), Reason::RateLimited);
+    let none = read_in(429, &[("RateLimit", "limit=0, remaining=0, reset=7")], "");
+    assert_eq!((none.reason, none.retryable), (Reason::QuotaExhausted, false), "a limit of 0");
+    assert!(none.source.ends_with("a limit of 0"), "{}", none.source);
+}
+
+#[test]
+fn an_hours_quota_keeps_the_short_delay_that_a_days_has_not() {
+    let of = |code: &str| {
+        let body = format!(r#"{{"code":"{code}","retry_after":58}}"#);
+        let reading = read_in(429, &[], &body);
+        (reading.reason, wait(&reading))
+    };
+    assert_eq!(of("HOURLY_QUOTA_EXCEEDED"), (Reason::QuotaExhausted, Some(58_000)));
+    assert_eq!(of("DAILY_QUOTA_EXCEEDED"), (Reason::QuotaExhausted, None));
+}
+
+#[test]
+fn github_is_known_by_its_own_fields() {
+    let both = [("Retry-After", "5"), ("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", "60")];
+    let with = |mark| {
+        let fields: Vec<_> = both.iter().copied().chain([(mark, "core")]).collect();
+        wait(&read_in(403, &fields, ""))
+    };
+    assert_eq!(with("X-Other"), Some(5_000));
+    assert_eq!(with("X-GitHub-Request-Id"), Some(60_000));
+    assert_eq!(with("X-RateLimit-Resource"), Some(60_000));
+}
+
+#[test]
+fn a_page_of_the_edge_is_known_by_its_maker_and_its_words() {
+    let reason = |status, server, body: &str| read_in(status, &[("Server", server)], body).reason;
+    let (ours, theirs) = ("<html>no rows</html>", "<html><p>Request blocked.</p></html>");
+    assert_eq!(reason(403, "CloudFront", theirs), Reason::Blocked);
+    assert_eq!(reason(403, "CloudFront", ours), Reason::Forbidden);
+    assert_eq!(reason(403, "nginx", theirs), Reason::Forbidden);
+    let headed = "<html><title>Access Blocked</title></html>";
+    assert_eq!(reason(403, "nginx", headed), Reason::Blocked);
+    assert_eq!(reason(429, "nginx", headed), Reason::RateLimited);
+    assert_eq!(reason(403, "nginx", "<html><title>News</title></html>"), Reason::Forbidden);
 }
 
 #[test]

@@ -196,6 +196,59 @@ fn only_rules_and_limits_are_merged_with_what_is_inherited() {
 }
 
 #[test]
+fn what_is_not_said_again_is_inherited() {
+    let google = "[auth]\nkind = \"google-service-account\"\nkey_file = \"k\"\nscopes = [\"s\"]\n";
+    let own = "extends = \"base.toml\"\n[auth]\nkind = \"google-service-account\"\nscopes = [\"t\"]\n\
+        [[limit]]\nname = \"z\"\nkind = \"concurrency\"\namount = 1\n";
+    let folder = folder(&[("base.toml", google), ("a.toml", own)]);
+    let upstream = library(&[&folder]).get("a").unwrap();
+    let Some(crate::quota::auth::Auth::ServiceAccount(account)) = &upstream.auth else { panic!() };
+    assert_eq!((account.key_file.as_str(), &account.scopes[..]), ("k", &["t".to_owned()][..]));
+    assert_eq!(upstream.limits.len(), 1, "a limit of a new name is one more");
+}
+
+#[test]
+fn lines_are_a_file_that_means_the_same() {
+    let base =
+        "[columns.site]\nhelp = \"which\"\n[credential.main]\nsecret = { key = \"${env:K}\" }\n";
+    let own = "extends = \"base.toml\"\ntitle = \"own\"\n[request]\nheaders = { A = \"b\" }\n\
+        [credential.main]\nset = { site = \"x\" }\n[[limit]]\nname = \"z\"\nkind = \"budget\"\namount = 1\n\
+        per = \"day\"\ntime_zone = \"UTC\"\nkey = [\"site\"]\n[[limit.for]]\nwhen = { site = \"x\" }\namount = 2\n";
+    let folder = folder(&[("base.toml", base), ("a.toml", own)]);
+    let lines = library(&[&folder]).lines("a").unwrap();
+    let file = |line: &declare::Line| line.file.ends_with("base.toml");
+    let inherited: Vec<_> =
+        lines.iter().filter(|line| file(line)).map(|line| &line.text[..]).collect();
+    let text: Vec<_> = lines.iter().map(|line| &line.text[..]).collect();
+    let all = [
+        "title = \"own\"",
+        "[columns.site]",
+        "help = \"which\"",
+        "[credential.main]",
+        "secret = { key = \"${env:K}\" }",
+        "set = { site = \"x\" }",
+        "[request]",
+        "headers = { A = \"b\" }",
+        "[[limit]]",
+        "name = \"z\"",
+        "kind = \"budget\"",
+        "amount = 1",
+        "per = \"day\"",
+        "time_zone = \"UTC\"",
+        "key = [\"site\"]",
+        "[[limit.for]]",
+        "when = { site = \"x\" }",
+        "amount = 2",
+    ];
+    assert_eq!(text, all);
+    assert_eq!(inherited, [all[1], all[2], all[4]]);
+    let alone = library(&[&folder]).lines("base").unwrap();
+    let numbered: Vec<_> = alone.iter().map(|line| (line.line, &line.text[..])).collect();
+    assert_eq!(numbered.first(), Some(&(1, "[columns.site]")), "as it is written");
+    assert_eq!(numbered.last(), Some(&(4, all[4])));
+}
+
+#[test]
 fn of_equal_matches_the_first_by_name_is_taken() {
     let folder = folder(&[("b.toml", PLAIN), ("a.toml", PLAIN)]);
     let matched = library(&[&folder]).match_url("https://x.example/").unwrap();
