@@ -1,10 +1,15 @@
 //! Why nothing moves: what people read, and the way out.
 
-use super::bench::{Bench, has};
+use super::bench::{Bench, SHOP, has};
 
 #[test]
 fn an_upstream_that_cannot_be_reached_is_said() {
     let bench = Bench::new();
+    // So long that a slow machine does not wait for it either.
+    bench.write(
+        "quotas/shop.toml",
+        format!("{SHOP}[retry]\ninitial = \"1h\"\nmax_interval = \"2h\"\n"),
+    );
     bench.run("add shop --set isbn=1").ends(0);
     let said = bench.run("run shop --max-wait 0").ends(75);
     let said = said.complains(&[
