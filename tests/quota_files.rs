@@ -86,6 +86,10 @@ fn problem(text: &str) -> String {
     declare::parse("x", "x.toml", text).unwrap_err().to_string()
 }
 
+fn places(name: &str) -> String {
+    format!("[[limit]]\nname = \"{name}\"\nkind = \"concurrency\"\namount = 2\n")
+}
+
 #[test]
 fn what_lies_on_a_bound_is_taken() {
     let same = declared("[retry]\ninitial = \"10m\"\n").retry;
@@ -112,10 +116,22 @@ fn numbers_that_make_no_sense_are_told() {
         ("[retry]\nmax_attempts = 0", "zero `max_attempts`"),
         ("[keep]\nmax_bytes = \"64\"", "no unit in size `64`"),
         (&format!("{reading}limit = \"day\""), "there is no limit `day`; declare it"),
+        (
+            &format!("{}{reading}limit = \"day\"", places("in-flight") + &places("others")),
+            "there is no limit `day`; write \"in-flight\" or \"others\"",
+        ),
+        ("[request]\nurl = \"${env:HOST}/x\"", "a secret cannot bring the scheme and host"),
+        (
+            "[[reading]]\nwhen = { status = 400, body = \"x?\" }\nreason = \"gone\"",
+            "found in every answer",
+        ),
     ] {
         assert!(problem(text).contains(told), "{text}: {}", problem(text));
     }
     assert_eq!(declared("[keep]\nmax_bytes = \"2KB\"").keep.max_bytes, 2_000);
+    assert_eq!(declared("[request]\nurl = \"{url}\"").request.url.as_deref(), Some("{url}"));
+    let empty = "[[reading]]\nwhen = { status = 400, body = \"^$\" }\nreason = \"gone\"";
+    assert_eq!(declared(empty).readings.len(), 1);
 }
 
 #[test]
@@ -183,6 +199,9 @@ fn every_field_of_auth_is_read() {
     assert_eq!(oauth.client_auth, ClientAuth::Body);
     let command = auth("kind = \"command\"\ncommand = [\"a\", \"${env:B}\"]\n");
     assert_eq!(command, Auth::Command(vec!["a".to_owned(), "${env:B}".to_owned()]));
+    assert_eq!(command.templates(), ["a", "${env:B}"]);
+    assert_eq!(auth(refresh).templates(), ["http://127.0.0.1:1/t", "a", "b", "c"]);
+    assert!(!command.is_per_credential() && full().auth.unwrap().is_per_credential());
 }
 
 #[test]

@@ -249,6 +249,10 @@ mod tests {
         let winter = Timestamp::from_secs(1_796_000_000);
         let allowed = Allowed { spans: vec![(7 * 3600, 9 * 3600)] };
         assert_eq!(allowed.midnights(winter), [chrono_tz::America::Los_Angeles]);
+        let narrow = |from, to| Allowed { spans: vec![(from, to)] }.midnights(winter);
+        let eight = 8 * 3600;
+        assert_eq!(narrow(eight - 1, eight), [chrono_tz::America::Los_Angeles]);
+        assert_eq!(narrow(eight, eight + 1), [], "it would have come before the refusal");
         let over = Allowed { spans: vec![(22 * 3600, DAY + 1)] };
         assert_eq!(over.midnights(winter), [chrono_tz::UTC, chrono_tz::Europe::Berlin]);
     }

@@ -254,6 +254,12 @@ fn typed_codes_beat_the_status() {
         (400, r#"{"code":"TOO_MANY_CONCURRENT"}"#, Reason::ConcurrencyLimited, true),
         (400, r#"{"code":"concurrent_jobs_reached"}"#, Reason::ConcurrencyLimited, true),
         (403, r#"{"errorType":"MISSING_SCOPES","policyName":"DAILY"}"#, Reason::Forbidden, false),
+        (
+            409,
+            r#"{"error":"too_many_concurrent_requests","policyName":"DAILY"}"#,
+            Reason::ConcurrencyLimited,
+            true,
+        ),
         (422, r#"[{"message":"Too many requests"}]"#, Reason::RateLimited, true),
         (422, r#"{"errors":"Too many requests"}"#, Reason::RateLimited, true),
         (422, r#"{"errors":"Title: too many requests"}"#, Reason::Unprocessable, false),
@@ -284,6 +290,13 @@ fn refusals_come_under_a_success_too() {
         (200, r#"{"error":{"code":0,"message":"done"}}"#, Reason::Ok, false),
         (200, r#"{"error":{"code":"x"},"data":{"a":1}}"#, Reason::Ok, false),
         (200, r#"{"status":404,"title":"Not Found"}"#, Reason::Ok, false),
+        (
+            200,
+            r#"{"errors":[{"message":"boom"}],"data":null,"extensions":{"cost":1}}"#,
+            Reason::Unknown,
+            false,
+        ),
+        (200, r#"{"errors":[{"message":"boom"}],"rows":[1]}"#, Reason::Ok, false),
         (200, r#"{"code":"RequestExpired","id":7}"#, Reason::Ok, false),
         (200, r#"{"code":"FORBIDDEN","id":7}"#, Reason::Ok, false),
         (200, r#"{"ok":false,"error":"invalid_arguments"}"#, Reason::InvalidRequest, false),
@@ -475,6 +488,13 @@ fn every_reason_is_read_by_the_name_it_is_shown_by() {
 }
 
 #[test]
+fn a_wait_that_github_documents_is_kept_to() {
+    let body = r#"{"message":"You have exceeded a secondary rate limit."}"#;
+    let reading = read_in(403, &[], body);
+    assert_eq!(reading.wait, Some(std::time::Duration::from_secs(60)), "{reading:?}");
+}
+
+#[test]
 fn fields_of_one_maker_name_the_reason() {
     let reason = |status, name, value| read_in(status, &[(name, value)], "").reason;
     let jira = "RateLimit-Reason";
@@ -521,6 +541,8 @@ fn the_policy_tells_the_window_of_what_is_left() {
     assert_eq!(reason(dictionary, "100;w=86400"), Reason::QuotaExhausted);
     assert_eq!(reason(dictionary, "9;w=1, 100;w=86400"), Reason::QuotaExhausted, "by its amount");
     assert_eq!(reason(dictionary, "100;w=1, 9;w=86400"), Reason::RateLimited);
+    let two = read_in(429, &[("RateLimit-Limit", "0"), ("X-RateLimit-Remaining", "0")], "");
+    assert_eq!((two.reason, two.retryable), (Reason::QuotaExhausted, false), "both spellings");
     let none = read_in(429, &[("RateLimit", "limit=0, remaining=0, reset=7")], "");
     assert_eq!((none.reason, none.retryable), (Reason::QuotaExhausted, false), "a limit of 0");
     assert!(none.source.ends_with("a limit of 0"), "{}", none.source);
@@ -556,6 +578,9 @@ fn a_page_of_the_edge_is_known_by_its_maker_and_its_words() {
     assert_eq!(reason(403, "CloudFront", theirs), Reason::Blocked);
     assert_eq!(reason(403, "CloudFront", ours), Reason::Forbidden);
     assert_eq!(reason(403, "nginx", theirs), Reason::Forbidden);
+    assert_eq!(reason(500, "CloudFront", theirs), Reason::Transient);
+    let json = r#"{"message":"Request blocked"}"#;
+    assert_eq!(reason(403, "CloudFront", json), Reason::Forbidden, "the API's own");
     let headed = "<html><title>Access Blocked</title></html>";
     assert_eq!(reason(403, "nginx", headed), Reason::Blocked);
     assert_eq!(reason(429, "nginx", headed), Reason::RateLimited);

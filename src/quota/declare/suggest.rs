@@ -54,4 +54,19 @@ mod tests {
         assert_eq!(distance("kitten", "sitting"), 3);
         assert_eq!((distance("isbn", "isnb"), distance("", "ab")), (1, 2));
     }
+
+    #[test]
+    fn neighbours_that_are_swapped_are_one_mistake() {
+        let far = [("daliy", "daily"), ("adily", "daily"), ("daiyl", "daily"), ("dayli", "daily")];
+        assert_eq!(far.map(|(typed, meant)| distance(typed, meant)), [1, 1, 1, 2]);
+        assert_eq!([distance("", "ab"), distance("ab", ""), distance("ab", "ab")], [2, 2, 0]);
+    }
+
+    #[test]
+    fn a_third_of_the_letters_may_be_wrong() {
+        let names = ["concurrency", "rate"];
+        assert_eq!(nearest("concurent", names), Some("concurrency"));
+        assert_eq!(nearest("concrnt", names), None);
+        assert_eq!(nearest("rat", names), Some("rate"));
+    }
 }

@@ -200,11 +200,13 @@ fn what_is_not_said_again_is_inherited() {
     let google = "[auth]\nkind = \"google-service-account\"\nkey_file = \"k\"\nscopes = [\"s\"]\n";
     let own = "extends = \"base.toml\"\n[auth]\nkind = \"google-service-account\"\nscopes = [\"t\"]\n\
         [[limit]]\nname = \"z\"\nkind = \"concurrency\"\namount = 1\n";
-    let folder = folder(&[("base.toml", google), ("a.toml", own)]);
+    let google =
+        google.to_owned() + "[[limit]]\nname = \"y\"\nkind = \"concurrency\"\namount = 1\n";
+    let folder = folder(&[("base.toml", &google), ("a.toml", own)]);
     let upstream = library(&[&folder]).get("a").unwrap();
     let Some(crate::quota::auth::Auth::ServiceAccount(account)) = &upstream.auth else { panic!() };
     assert_eq!((account.key_file.as_str(), &account.scopes[..]), ("k", &["t".to_owned()][..]));
-    assert_eq!(upstream.limits.len(), 1, "a limit of a new name is one more");
+    assert_eq!(upstream.limits.len(), 2, "a limit of a new name is one more");
 }
 
 #[test]
@@ -250,7 +252,8 @@ fn lines_are_a_file_that_means_the_same() {
 
 #[test]
 fn of_equal_matches_the_first_by_name_is_taken() {
-    let folder = folder(&[("b.toml", PLAIN), ("a.toml", PLAIN)]);
+    let other = PLAIN.replace("\"a\"", "\"b\"");
+    let folder = folder(&[("b.toml", &other), ("a.toml", PLAIN)]);
     let matched = library(&[&folder]).match_url("https://x.example/").unwrap();
     assert_eq!(matched.name, "a");
 }
@@ -263,5 +266,16 @@ fn what_is_no_folder_holds_no_file_and_what_is_no_text_is_told() {
     assert_eq!(library.get("a").unwrap().title, "first");
     fs::write(folder.path().join("b.toml"), b"title = \"\xff\"").unwrap();
     let told = library.get("b").unwrap_err().to_string();
-    assert!(told.contains("UTF-8"), "{told}");
+    assert!(told.ends_with("save it as UTF-8"), "{told}");
+}
+
+#[test]
+fn a_name_is_no_path() {
+    let folder = folder(&[(".hidden.toml", PLAIN)]);
+    fs::create_dir(folder.path().join("sub")).unwrap();
+    fs::write(folder.path().join("sub/a.toml"), PLAIN).unwrap();
+    for name in [".hidden", "sub/a", ""] {
+        let got = library(&[&folder]).get(name);
+        assert!(matches!(got, Err(LibraryError::Unknown { .. })), "{name}: {got:?}");
+    }
 }
