@@ -101,7 +101,7 @@ impl Auth {
     }
 
     /// Whether each credential has a token of its own.
-    pub(crate) fn is_per_credential(&self) -> bool {
+    pub fn is_per_credential(&self) -> bool {
         let names = |text: &&String| {
             let template = Template::parse(text);
             let secrets = template.iter().flat_map(Template::secrets);
