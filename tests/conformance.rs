@@ -31,6 +31,7 @@ subjects! {
     }
     "conformance/dedupe.rs" dedupe {
         an_active_one_is_not_added_again,
+        a_row_that_replaces_one_of_its_own_addition_is_counted_once,
         what_is_different_is_no_duplicate,
         the_users_own_key_decides,
         none_lets_all_in,

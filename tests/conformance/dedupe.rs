@@ -26,6 +26,19 @@ pub fn an_active_one_is_not_added_again<S: Store>(make: Make<'_, S>) {
     assert_eq!(w.add_jobs(twice(&job)).duplicates, 1, "once it has ended it may come again");
 }
 
+pub fn a_row_that_replaces_one_of_its_own_addition_is_counted_once<S: Store>(make: Make<'_, S>) {
+    let w = world(make);
+    let job = NewJob { replace: true, ..w.job(&[]) };
+    // In a new load, and in one of which nothing is queued any more.
+    for times in 1..=2 {
+        let added = w.add_jobs(vec![job.clone(), job.clone(), job.clone()]);
+        assert_eq!((added.ids.len(), added.replaced), (3, 2));
+        assert_eq!((w.count(JobState::Queued), w.count(JobState::Cancelled)), (1, 2 * times));
+        w.ok(&w.one());
+        assert_eq!((w.count(JobState::Queued), w.count(JobState::Done)), (0, times));
+    }
+}
+
 pub fn what_is_different_is_no_duplicate<S: Store>(make: Make<'_, S>) {
     let keyed = limit("rate", "rate", "rate = \"10/s\"\nkey = [\"site\"]");
     let w = World::new(make, &keyed);

@@ -41,7 +41,7 @@ pub(super) fn add(
             Fate::Duplicate => added.duplicates += 1,
         }
     }
-    addition.finish(added.ids.len())?;
+    addition.finish()?;
     Ok(added)
 }
 
@@ -67,7 +67,7 @@ pub(super) fn enter(
         })?;
         ids.push(id);
     }
-    addition.finish(ids.len())?;
+    addition.finish()?;
     Ok(ids)
 }
 
@@ -101,6 +101,8 @@ struct Addition<'t> {
     /// Partitions that lost a job to a newer one.
     shrunk: BTreeSet<i64>,
     next_id: i64,
+    /// Jobs that were added and not counted yet.
+    uncounted: u64,
     keys: Keys,
 }
 
@@ -160,6 +162,7 @@ impl<'t> Addition<'t> {
             shape_of: HashMap::new(),
             shrunk: BTreeSet::new(),
             next_id: next_id.query_row([], |row| row.get(0))?,
+            uncounted: 0,
             keys: Keys::default(),
         };
         let spots = jobs.iter().map(|(job, line)| addition.spot(job, *line));
@@ -169,8 +172,8 @@ impl<'t> Addition<'t> {
     }
 
     /// Counts the jobs, and finds the places of their partitions.
-    fn finish(self, jobs: usize) -> rusqlite::Result<()> {
-        self.count(jobs)?;
+    fn finish(mut self) -> rusqlite::Result<()> {
+        self.count()?;
         self.keys.save(self.txn.conn)?;
         for partition in self.partitions {
             let mut grown = self.txn.conn.prepare_cached(queries::PARTITION_GROWN)?;
@@ -188,13 +191,14 @@ impl<'t> Addition<'t> {
         places::bump_news(self.txn.conn)
     }
 
-    fn count(&self, jobs: usize) -> rusqlite::Result<()> {
+    fn count(&mut self) -> rusqlite::Result<()> {
+        let jobs = std::mem::take(&mut self.uncounted);
         if jobs == 0 {
             return Ok(());
         }
         let mut count = self.txn.conn.prepare_cached(queries::TALLY_ADDED)?;
         count.execute(named_params! {
-            ":upstream": self.upstream_id, ":load": self.load_id, ":jobs": stored(jobs as u64),
+            ":upstream": self.upstream_id, ":load": self.load_id, ":jobs": stored(jobs),
         })?;
         Ok(())
     }
@@ -235,6 +239,7 @@ impl<'t> Addition<'t> {
             ":repeatable": job.repeatable, ":now": now.as_nanos(), ":dedupe": spot.key,
         })?;
         self.next_id += 1;
+        self.uncounted += 1;
         grown.priority = grown.priority.max(priority);
         grown.due_at = grown.due_at.min(due_at);
         grown.has_deadline |= job.deadline_at.is_some();
@@ -248,8 +253,10 @@ impl<'t> Addition<'t> {
         Ok(Fate::Replaces(id))
     }
 
-    /// Ends that job, where it is queued and not running.
-    fn withdraw(&self, job: JobId) -> rusqlite::Result<Option<Withdrawn>> {
+    /// Ends that job, where it is queued and not running. It may be of this addition: then it is counted before
+    /// it is counted off.
+    fn withdraw(&mut self, job: JobId) -> rusqlite::Result<Option<Withdrawn>> {
+        self.count()?;
         let mut withdraw = self.txn.conn.prepare_cached(queries::JOB_WITHDRAW)?;
         let params = named_params! { ":id": job.0, ":now": self.txn.now.store.as_nanos() };
         let withdrawn = withdraw.query_row(params, |row| {
