@@ -161,15 +161,16 @@ impl Round<'_> {
         let rows = query.query_map(
             named_params! { ":upstream": self.upstream_id, ":most": stored(most as u64) },
             |row| {
+                let row = Fields::of(row);
                 Ok(Ready {
-                    id: row.get("id")?,
-                    key: row.get("key")?,
-                    line: Line::of(row.get("line")?),
-                    priority: row.get("head_priority")?,
-                    has_gate: row.get::<_, Option<i64>>("gate_id")?.is_some(),
-                    answered: row.get("answered")?,
-                    batch_most: row.get("batch_most")?,
-                    doubted: row.get::<_, u32>("hard_refusals")? > 0,
+                    id: row.next()?,
+                    key: row.next()?,
+                    line: Line::of(row.next()?),
+                    priority: row.next()?,
+                    has_gate: row.next::<Option<i64>>()?.is_some(),
+                    answered: row.next()?,
+                    batch_most: row.next()?,
+                    doubted: row.next::<u32>()? > 0,
                 })
             },
         )?;
