@@ -302,8 +302,12 @@ fn the_keys_of_a_large_addition_are_known_until_its_jobs_are_gone() {
     assert_eq!(w.add_jobs(jobs.clone()).duplicates, 0);
     assert_eq!(w.add_jobs(jobs.clone()).duplicates, MANY as u64);
     assert_eq!(w.add_jobs(jobs[..5].to_vec()).duplicates, 5);
-    w.act(paceline::store::Filter::default(), paceline::store::Act::Cancel);
-    w.act(paceline::store::Filter::default(), paceline::store::Act::Prune);
+    let act = |act| w.act(paceline::store::Filter::default(), act);
+    assert_eq!(act(paceline::store::Act::Cancel), MANY as u64);
+    assert_eq!(act(paceline::store::Act::Retry), MANY as u64, "step by step");
+    assert_eq!(w.add_jobs(jobs.clone()).duplicates, MANY as u64);
+    act(paceline::store::Act::Cancel);
+    act(paceline::store::Act::Prune);
     let keys =
         "SELECT (SELECT count(*) FROM dedupe_gathered) + (SELECT count(*) FROM dedupe_holder)";
     let left: i64 = folder.connect().query_row(keys, [], |row| row.get(0)).unwrap();

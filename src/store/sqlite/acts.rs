@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, named_params, params_from_iter};
 
+use super::dedupe::Key;
 use super::instances::{Instances, to_json};
 use super::usage::stored;
 use super::writer::Txn;
@@ -138,6 +139,10 @@ fn acts_on(act: &Act) -> &'static [JobState] {
     }
 }
 
+pub(super) fn queues_again(act: &Act) -> bool {
+    matches!(act, Act::Retry | Act::Resolve(Resolution::Queued))
+}
+
 /// The filter's condition with its values, narrowed to what the act changes; `None`: nothing.
 fn narrowed(filter: &Filter, act: &Act) -> Option<(String, Vec<Value>)> {
     let allowed = acts_on(act);
@@ -149,7 +154,7 @@ fn narrowed(filter: &Filter, act: &Act) -> Option<(String, Vec<Value>)> {
         return None;
     }
     let (mut condition, values) = queries::job_filter(&Filter { states: wanted, ..filter.clone() });
-    if matches!(act, Act::Retry | Act::Resolve(Resolution::Queued)) {
+    if queues_again(act) {
         condition = format!("{condition} AND {}", queries::NOT_OWNED);
     }
     Some((condition, values))
@@ -162,22 +167,18 @@ pub(super) fn count(conn: &Connection, filter: &Filter, act: &Act) -> rusqlite::
     Ok(u64::try_from(count).unwrap_or(0))
 }
 
+/// Acts on all that fit; but [`queues_again`] goes by [`queue_again`].
 pub(super) fn act(txn: &Txn<'_>, filter: &Filter, act: &Act) -> rusqlite::Result<u64> {
     let Some((condition, mut values)) = narrowed(filter, act) else { return Ok(0) };
+    let Some((sql, mut args)) = change(txn, act)? else { return Ok(0) };
     let conn = txn.conn;
-    let most = filter.limit.map_or(-1, stored);
     let partitions = match act {
         Act::Prune | Act::Cancel => Vec::new(),
         _ => touched(conn, &condition, &values)?,
     };
-    values.push(Value::from(most));
-    let changed = match change(txn, act)? {
-        Some((sql, mut args)) => {
-            args.append(&mut values);
-            conn.execute(&queries::act_where(&sql, &condition), params_from_iter(args))?
-        }
-        None => queue_again(txn, &condition, &values)?,
-    };
+    args.append(&mut values);
+    args.push(Value::from(filter.limit.map_or(-1, stored)));
+    let changed = conn.execute(&queries::act_where(&sql, &condition), params_from_iter(args))?;
     for partition in partitions {
         if matches!(act, Act::Set { .. }) {
             sweep::expire_undue(txn, partition)?;
@@ -188,7 +189,7 @@ pub(super) fn act(txn: &Txn<'_>, filter: &Filter, act: &Act) -> rusqlite::Result
     Ok(changed as u64)
 }
 
-/// What an act makes of each job, with the values before those of the condition. `None`: they are queued again.
+/// What an act makes of each job, with the values before those of the condition; `None` where it queues them again.
 fn change(txn: &Txn<'_>, act: &Act) -> rusqlite::Result<Option<(String, Vec<Value>)>> {
     let now = Value::from(txn.now.store.as_nanos());
     Ok(Some(match act {
@@ -208,27 +209,53 @@ fn change(txn: &Txn<'_>, act: &Act) -> rusqlite::Result<Option<(String, Vec<Valu
     }))
 }
 
-/// Queues jobs again, each at its own address; a job whose like is active by now stays as it is.
-fn queue_again(txn: &Txn<'_>, condition: &str, values: &[Value]) -> rusqlite::Result<usize> {
+/// A step of queueing many jobs again.
+pub(super) struct Step {
+    pub queued: u64,
+    pub looked_at: u64,
+    /// The last job that was looked at; `None`: there was none.
+    pub last: Option<JobId>,
+}
+
+/// Queues jobs again, each at its own address, as many as the filter lets it look at. A job whose like is
+/// active by now stays as it is.
+pub(super) fn queue_again(txn: &Txn<'_>, filter: &Filter, act: &Act) -> rusqlite::Result<Step> {
+    let mut step = Step { queued: 0, looked_at: 0, last: None };
+    let Some((condition, mut values)) = narrowed(filter, act) else { return Ok(step) };
+    values.push(Value::from(filter.limit.map_or(-1, stored)));
     let conn = txn.conn;
-    let mut query = conn.prepare(&queries::jobs_to_queue(condition))?;
-    let jobs = query.query_map(params_from_iter(values), |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let jobs = jobs.collect::<rusqlite::Result<Vec<(i64, Option<dedupe::Key>)>>>()?;
-    let mut queued = 0;
-    for (id, key) in jobs {
-        if let Some(key) = &key {
-            let holder = dedupe::holder(conn, key)?;
-            if holder.is_some_and(|other| other.is_active && other.job.0 != id) {
-                continue;
-            }
-            dedupe::take(conn, key, JobId(id), holder)?;
+    let mut query = conn.prepare(&queries::jobs_to_queue(&condition))?;
+    let jobs = query.query_map(params_from_iter(values), |row| {
+        Ok((JobId(row.get(0)?), row.get(1)?, row.get(2)?))
+    })?;
+    let mut partitions = BTreeSet::new();
+    for (job, key, partition) in jobs.collect::<rusqlite::Result<Vec<_>>>()? {
+        (step.looked_at, step.last) = (step.looked_at + 1, Some(job));
+        if queue_one_again(txn, job, key)? {
+            step.queued += 1;
+            partitions.insert(partition);
         }
-        conn.prepare_cached(queries::REDIRECT_FORGET)?.execute([id])?;
-        let mut queue = conn.prepare_cached(queries::JOB_QUEUE_AGAIN)?;
-        queue.execute(named_params! { ":id": id, ":now": txn.now.store.as_nanos() })?;
-        queued += 1;
     }
-    Ok(queued)
+    for partition in partitions {
+        places::refresh(txn, partition)?;
+    }
+    places::bump_news(conn)?;
+    Ok(step)
+}
+
+fn queue_one_again(txn: &Txn<'_>, job: JobId, key: Option<Key>) -> rusqlite::Result<bool> {
+    let conn = txn.conn;
+    if let Some(key) = &key {
+        let holder = dedupe::holder(conn, key)?;
+        if holder.is_some_and(|other| other.is_active && other.job != job) {
+            return Ok(false);
+        }
+        dedupe::take(conn, key, job, holder)?;
+    }
+    conn.prepare_cached(queries::REDIRECT_FORGET)?.execute([job.0])?;
+    let mut queue = conn.prepare_cached(queries::JOB_QUEUE_AGAIN)?;
+    queue.execute(named_params! { ":id": job.0, ":now": txn.now.store.as_nanos() })?;
+    Ok(true)
 }
 
 fn touched(conn: &Connection, condition: &str, values: &[Value]) -> rusqlite::Result<Vec<i64>> {

@@ -158,6 +158,9 @@ impl Store for SqliteStore {
     }
 
     async fn act(&self, filter: Filter, act: Act) -> Result<u64, StoreError> {
+        if acts::queues_again(&act) {
+            return self.queue_again(filter, act).await;
+        }
         let work = move |txn: &Txn<'_>| acts::act(txn, &filter, &act);
         self.inner.writer.write(Durability::Normal, work).await
     }
@@ -289,6 +292,28 @@ impl Store for SqliteStore {
                 return;
             }
             self.inner.stirred(stirs).await;
+        }
+    }
+}
+
+/// Jobs that are queued again in one transaction: others wait no longer for theirs.
+const STEP: u64 = 5000;
+
+impl SqliteStore {
+    /// Step by step, in the order of their numbers.
+    async fn queue_again(&self, mut filter: Filter, act: Act) -> Result<u64, StoreError> {
+        let (mut left, mut queued) = (filter.limit.unwrap_or(u64::MAX), 0);
+        loop {
+            filter.limit = Some(left.min(STEP));
+            let (filter_now, act) = (filter.clone(), act.clone());
+            let work = move |txn: &Txn<'_>| acts::queue_again(txn, &filter_now, &act);
+            let step = self.inner.writer.write(Durability::Normal, work).await?;
+            queued += step.queued;
+            left = left.saturating_sub(step.looked_at);
+            filter.after = step.last;
+            if step.last.is_none() || left == 0 {
+                return Ok(queued);
+            }
         }
     }
 }

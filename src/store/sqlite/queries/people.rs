@@ -95,7 +95,9 @@ pub(in crate::store::sqlite) fn act_end(state: &str, reason: &str) -> String {
 
 /// At most the last value's number.
 pub(in crate::store::sqlite) fn jobs_to_queue(condition: &str) -> String {
-    format!("SELECT id, dedupe FROM job WHERE {condition} AND {NOT_RUNNING} ORDER BY id LIMIT ?")
+    format!(
+        "SELECT id, dedupe, partition_id FROM job WHERE {condition} AND {NOT_RUNNING} ORDER BY id LIMIT ?"
+    )
 }
 
 /// A deadline that has passed is dropped.
