@@ -260,7 +260,8 @@ fn memory_does_not_grow_with_what_comes_out() {
     let small = peak(&few, &[], 1);
     multiply(&few, 30_000, false);
     let large = peak(&few, &[], 30_001);
-    assert!(large < small + 16 * 1024, "{small} and {large} KiB");
+    // The page cache fills up (16 MiB); the rows themselves would be as much again.
+    assert!(large < small + 24 * 1024, "{small} and {large} KiB");
     let kept = stock("[keep]\nbody = \"all\"\n");
     kept.add(0, 1);
     good(kept.run(&["run", "--quiet"]));
