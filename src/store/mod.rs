@@ -238,7 +238,8 @@ pub trait Store: Clone + Send + Sync + 'static {
         reason: String,
     ) -> impl Future<Output = Result<u64, StoreError>> + Send;
 
-    /// Acts on every job that the filter finds and the act fits. Tells how many.
+    /// Acts on every job that the filter finds and the act fits. Tells how many. Where it queues jobs again it may
+    /// do so in steps, each of them one transaction: whoever is killed meanwhile has queued the first ones.
     fn act(&self, filter: Filter, act: Act)
     -> impl Future<Output = Result<u64, StoreError>> + Send;
 

@@ -139,6 +139,7 @@ fn acts_on(act: &Act) -> &'static [JobState] {
     }
 }
 
+/// Whether it queues jobs again, which may be done in steps.
 pub(super) fn queues_again(act: &Act) -> bool {
     matches!(act, Act::Retry | Act::Resolve(Resolution::Queued))
 }
@@ -167,10 +168,12 @@ pub(super) fn count(conn: &Connection, filter: &Filter, act: &Act) -> rusqlite::
     Ok(u64::try_from(count).unwrap_or(0))
 }
 
-/// Acts on all that fit; but [`queues_again`] goes by [`queue_again`].
+/// Acts on all that fit, at once.
 pub(super) fn act(txn: &Txn<'_>, filter: &Filter, act: &Act) -> rusqlite::Result<u64> {
     let Some((condition, mut values)) = narrowed(filter, act) else { return Ok(0) };
-    let Some((sql, mut args)) = change(txn, act)? else { return Ok(0) };
+    let Some((sql, mut args)) = change(txn, act)? else {
+        return queue_again(txn, filter, act).map(|step| step.queued);
+    };
     let conn = txn.conn;
     let partitions = match act {
         Act::Prune | Act::Cancel => Vec::new(),

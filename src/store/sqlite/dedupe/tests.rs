@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 use rusqlite::Connection;
 
-use super::{Key, Keys, holder, move_gathered, take};
+use super::{GATHERED, Key, Keys, holder, move_gathered, take, tidy};
 use crate::job::JobId;
 use crate::store::sqlite::schema;
 
@@ -147,4 +147,23 @@ proptest! {
             world.check();
         }
     }
+}
+
+#[test]
+fn what_was_gathered_is_moved_once_it_is_much() {
+    let folder = tempfile::tempdir().unwrap();
+    let conn = schema::open(&folder.path().join("queue.db")).unwrap();
+    let rows = |table: &str| {
+        let count = format!("SELECT count(*) FROM {table}");
+        conn.query_row(&count, [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    let gather = "INSERT INTO dedupe_gathered WITH RECURSIVE n (i) AS
+        (SELECT ?1 UNION ALL SELECT i + 1 FROM n WHERE i < ?2)
+        SELECT CAST(printf('%016d', i) AS BLOB), i FROM n";
+    conn.execute(gather, [1, GATHERED - 1]).unwrap();
+    tidy(&conn).unwrap();
+    assert_eq!((rows("dedupe_gathered"), rows("dedupe_holder")), (GATHERED - 1, 0));
+    conn.execute(gather, [GATHERED, GATHERED]).unwrap();
+    tidy(&conn).unwrap();
+    assert_eq!((rows("dedupe_gathered"), rows("dedupe_holder")), (0, GATHERED));
 }
